@@ -1,0 +1,43 @@
+# Two commands do everything: `make demo` and `make test`.
+PYTHON ?= python3
+PIP = python -m pip install -q --disable-pip-version-check
+
+.PHONY: demo test lint bench clean
+
+demo: .venv-demo/ready
+	.venv-demo/bin/python -m dpframe.demo
+
+# The whole suite: lint and types once, then every test on pandas 3 and on pandas 2.
+test: lint
+	.venv/bin/python -m pytest -n 2
+	.venv-pandas2/bin/python -m pytest -n 2 -p no:doctest tests
+
+lint: .venv/ready .venv-pandas2/ready
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+bench: .venv/ready
+	.venv/bin/python benchmarks/run.py
+
+# A virtual environment is ready when its mark is newer than pyproject.toml.
+.venv-demo/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-demo
+	.venv-demo/bin/$(PIP) --upgrade pip
+	.venv-demo/bin/$(PIP) -e ".[demo]"
+	touch $@
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	.venv/bin/$(PIP) --upgrade pip
+	.venv/bin/$(PIP) -e . --group test --group lint "pandas>=3"
+	touch $@
+
+.venv-pandas2/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-pandas2
+	.venv-pandas2/bin/$(PIP) --upgrade pip
+	.venv-pandas2/bin/$(PIP) -e . --group test "pandas<3"
+	touch $@
+
+clean:
+	rm -rf .venv .venv-demo .venv-pandas2 build dist

@@ -1,0 +1,174 @@
+"""Exact budget numbers: what a call costs and how typed numbers become rationals.
+
+Floats are never added up. ``0.1`` is one tenth, ``1/11`` is one eleventh, and sums of them are
+exact, so ten calls of ``eps=0.1`` fit a budget of 1 and nothing more does; there is no tolerance
+anywhere (a tolerance is a budget nobody declared).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from dpframe.errors import InputError, show
+
+Number = int | float | Fraction | Decimal
+_GRAIN = 1 << 80  # rho values are kept on multiples of 2**-80 so that sums stay short
+
+
+def rational(value: object, name: str, *, zero: bool = False, below: int | None = None) -> Fraction:
+    """Turn a typed number into the exact rational it stands for.
+
+    Parameters
+    ----------
+    value : int, float, Fraction, Decimal
+        A float becomes the fraction with a denominator of at most 10**6 that rounds back to it,
+        else the fraction of its shortest text.
+    name : str
+        The parameter, for the message.
+    zero : bool
+        Whether zero is allowed.
+    below : int, optional
+        The number must be less than this.
+
+    Raises
+    ------
+    InputError
+        For anything that is not a finite, positive, real number: bool, str, None, nan, inf, -1.
+
+    Privacy: a budget or cost is read as one exact number, the same in the filter and in the noise
+    scale, so that what is charged is what is drawn.
+    """
+    x = value.item() if isinstance(value, np.generic) else value
+    if isinstance(x, bool) or not isinstance(x, int | float | Fraction | Decimal):
+        raise InputError(f"{name}={_safe(value)} is a {type(value).__name__}, not a number. Hint: {name}=0.5")
+    if isinstance(x, float | Decimal) and not math.isfinite(x):
+        raise InputError(f"{name}={x} must be a finite number. Hint: {name}=0.5")
+    if isinstance(x, float):
+        near = Fraction(x).limit_denominator(10**6)
+        exact = near if float(near) == x else Fraction(repr(x))
+    else:
+        exact = Fraction(x)
+    if exact < 0 or (exact == 0 and not zero):
+        least = "zero or more" if zero else "more than zero"
+        raise InputError(f"{name}={_safe(value)} must be {least}; zero never means 'no noise'.")
+    if below is not None and exact >= below:
+        raise InputError(f"{name}={_safe(value)} must be less than {below}.")
+    return exact
+
+
+def _safe(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def round_up(x: Fraction | float) -> Fraction:
+    """The least multiple of 2**-80 that is at least ``x`` (costs are rounded up)."""
+    f = Fraction(x)
+    return Fraction(-((-f.numerator * _GRAIN) // f.denominator), _GRAIN)
+
+
+def round_down(x: Fraction | float) -> Fraction:
+    """The greatest multiple of 2**-80 that is at most ``x`` (budgets are rounded down)."""
+    f = Fraction(x)
+    return Fraction((f.numerator * _GRAIN) // f.denominator, _GRAIN)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cost:
+    """An exact privacy cost or budget.
+
+    ``float(cost)`` is its eps. A cost without delta equals its eps as a number.
+
+    Attributes
+    ----------
+    eps : Fraction or None
+        None when only rho is known (a call with ``rho=``).
+    delta : Fraction
+    rho : Fraction or None
+    """
+
+    eps: Fraction | None
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+
+    def __float__(self) -> float:
+        return math.inf if self.eps is None else float(self.eps)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Cost):
+            return (self.eps, self.delta, self.rho) == (other.eps, other.delta, other.rho)
+        if isinstance(other, int | float | Fraction | Decimal) and not isinstance(other, bool):
+            if self.delta or self.eps is None:
+                return False
+            return self.eps == (Fraction(other) if isinstance(other, int) else _plain(other))
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.eps) if not self.delta and self.eps is not None else hash((self.eps, self.delta))
+
+    def __repr__(self) -> str:
+        parts = []
+        if self.eps is not None:
+            parts.append(f"eps={show(self.eps)}")
+        if self.delta:
+            parts.append(f"delta={show(self.delta)}")
+        if self.rho is not None:
+            parts.append(f"rho={float(self.rho):.6g}")
+        return f"Cost({', '.join(parts)})"
+
+
+def _plain(x: float | Fraction | Decimal) -> Fraction | None:
+    try:
+        return rational(x, "value", zero=True)
+    except InputError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What one charge does to a session, as the filter sees it.
+
+    Attributes
+    ----------
+    eps : Fraction or None
+        The pure or approximate epsilon; None for a charge that is known by rho alone.
+    delta : Fraction
+        Charged against the session's ``delta_calls``.
+    rho : Fraction
+        A zCDP bound of the good part (the whole, when delta is 0).
+    rho_alone : bool
+        True when ``rho`` holds for the whole release without any delta (Gaussian laws), so that
+        the event may be charged by rho when there is no delta left.
+    """
+
+    eps: Fraction | None
+    delta: Fraction
+    rho: Fraction
+    rho_alone: bool = False
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.eps, self.delta, self.rho)
+
+
+def compose(events: tuple[Event, ...]) -> Event:
+    """The event of several parts of one call, drawn independently of each other.
+
+    Privacy: sequential composition of pairs that are each (1-delta_i) of an eps_i-DP and rho_i-zCDP
+    pair: eps, delta and rho add up. One part that is known by rho alone makes the whole so.
+    """
+    eps: Fraction | None = Fraction(0)
+    delta = rho = Fraction(0)
+    for e in events:
+        eps = None if eps is None or e.eps is None else eps + e.eps
+        delta += e.delta
+        rho += e.rho
+    alone = all(e.rho_alone or (e.delta == 0 and e.eps is not None) for e in events) and any(
+        e.rho_alone for e in events
+    )
+    return Event(eps, delta, rho, alone)

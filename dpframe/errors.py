@@ -1,0 +1,99 @@
+"""What dpframe raises.
+
+Every message is made from parameters and schema alone, names what is wrong and what to write
+instead, and never holds a value that was read from a cell.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpframe.budget import Cost
+
+
+class DPError(Exception):
+    """Base of everything dpframe raises on purpose."""
+
+
+class InputError(DPError, ValueError):
+    """A parameter or the schema is not what the call needs. Nothing was spent."""
+
+
+class NoSession(DPError):
+    """A budgeted session exists but is not in use here, or a session is required and there is none."""
+
+
+class BudgetExceeded(DPError):
+    """The session would not grant this call. Nothing was spent and no data was read.
+
+    Attributes
+    ----------
+    requested, remaining : Cost
+        What the call asked for and what the session still grants.
+    component : {"eps", "delta", "rho"}
+        The part that ran out.
+    label : str or None
+        The label of the refused call.
+    """
+
+    def __init__(
+        self, message: str, *, requested: Cost, remaining: Cost, component: str, label: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.requested = requested
+        self.remaining = remaining
+        self.component = component
+        self.label = label
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_budget_exceeded, (str(self), self.requested, self.remaining, self.component, self.label))
+
+
+def _budget_exceeded(
+    message: str, requested: Cost, remaining: Cost, component: str, label: str | None
+) -> BudgetExceeded:
+    return BudgetExceeded(message, requested=requested, remaining=remaining, component=component, label=label)
+
+
+class LedgerError(DPError):
+    """The record of what was spent can't be trusted or written; nothing is released."""
+
+
+class MechanismError(DPError):
+    """A mechanism is unknown, can't serve the request, or does not keep what it claims."""
+
+
+class ReleaseFailed(DPError):
+    """The engine failed after the charge. The charge stands; the cause is named without any data."""
+
+
+class DPWarning(UserWarning):
+    """Something a careful analyst wants to know: a repeat, the ambient session, an id column."""
+
+
+class UnknownName(InputError, AttributeError):
+    """A verb that dpframe does not have."""
+
+
+def did_you_mean(name: str, known: Iterable[str], *, n: int = 3) -> str:
+    """Return ``"Did you mean 'a' or 'b'?"`` for the nearest known names, or the list when none is near."""
+    names = [str(k) for k in known]
+    near = difflib.get_close_matches(name, names, n=n, cutoff=0.6)
+    if near:
+        return "Did you mean " + " or ".join(repr(x) for x in near) + "?"
+    shown = ", ".join(repr(x) for x in names[:12]) + (", ..." if len(names) > 12 else "")
+    return f"There are: {shown}." if names else "There are none."
+
+
+def show(x: object) -> str:
+    """Print an exact number the way a person typed it."""
+    if isinstance(x, Fraction):
+        if x.denominator == 1:
+            return str(x.numerator)
+        text = f"{float(x):.6g}"
+        return text if Fraction(text) == x or x.denominator > 1000 else f"{x.numerator}/{x.denominator}"
+    return repr(x)
