@@ -10,7 +10,7 @@ demo: .venv-demo/ready
 # The whole suite: lint and types once, then every test on pandas 3 and on pandas 2.
 test: lint
 	.venv/bin/python -m pytest -n 2
-	.venv-pandas2/bin/python -m pytest -n 2 -p no:doctest tests
+	.venv-pandas2/bin/python -m pytest -n 2 tests
 
 lint: .venv/ready .venv-pandas2/ready
 	.venv/bin/ruff check .

@@ -1,6 +1,54 @@
-"""Differential privacy for the dataframe you already have."""
+"""Differential privacy for the dataframe you already have.
+
+``import dpframe as dp`` puts ``.dp`` on pandas and Polars frames.
+"""
 
 from dpframe._version import __version__
-from dpframe.errors import DPWarning
+from dpframe.api import BoundPlan, FrameDP, frame, register
+from dpframe.budget import Cost
+from dpframe.errors import (
+    BudgetExceeded,
+    DPError,
+    DPWarning,
+    InputError,
+    LedgerError,
+    MechanismError,
+    NoSession,
+    ReleaseFailed,
+)
+from dpframe.keys import public
+from dpframe.mechanisms.registry import mechanism, register_mechanism, unregister_mechanism
+from dpframe.mechanisms.registry import names as mechanisms
+from dpframe.plan import Plan
+from dpframe.release import Release
+from dpframe.session import Session
+from dpframe.stats import clip_mean, clip_sum, count
 
-__all__ = ["DPWarning", "__version__"]
+register()
+
+__all__ = [
+    "BoundPlan",
+    "BudgetExceeded",
+    "Cost",
+    "DPError",
+    "DPWarning",
+    "FrameDP",
+    "InputError",
+    "LedgerError",
+    "MechanismError",
+    "NoSession",
+    "Plan",
+    "Release",
+    "ReleaseFailed",
+    "Session",
+    "__version__",
+    "clip_mean",
+    "clip_sum",
+    "count",
+    "frame",
+    "mechanism",
+    "mechanisms",
+    "public",
+    "register_mechanism",
+    "unregister_mechanism",
+]

@@ -1,0 +1,192 @@
+"""How noisy integers become an answer, its standard deviation and its interval.
+
+Everything here works on public numbers: noisy coordinates, and the laws of their noise.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpframe.mechanisms.base import Floats, Ints, Noise
+from dpframe.mechanisms.combine import halfwidth, std
+
+Noisy = Sequence[Ints]
+Laws = Sequence[Noise]
+Bounds = tuple[Fraction, Fraction]
+
+
+class Answer(ABC):
+    """A rule from noisy coordinates to one output column."""
+
+    integer: bool = False
+
+    @abstractmethod
+    def value(self, noisy: Noisy) -> npt.NDArray[Any]:
+        """The answer, int64 when ``integer`` and float64 otherwise."""
+
+    @abstractmethod
+    def interval(self, noisy: Noisy, laws: Laws, level: float) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the interval that holds the exact clipped answer with ``level``."""
+
+    @abstractmethod
+    def std(self, noisy: Noisy, laws: Laws) -> Floats:
+        """Standard deviation of the noise in the answer."""
+
+    @abstractmethod
+    def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
+        """The interval's half-width before anything is asked; None if it depends on ``rows``, not given."""
+
+    @abstractmethod
+    def coordinates(self) -> tuple[int, ...]:
+        """The coordinates that the answer reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linear(Answer):
+    """A weighted sum of coordinates plus a constant: counts, sums, and means with a public n."""
+
+    terms: tuple[tuple[int, Fraction], ...]
+    const: Fraction = Fraction(0)
+    integer: bool = False
+    clamp: Bounds | None = None
+
+    def value(self, noisy: Noisy) -> npt.NDArray[Any]:
+        if self.integer and len(self.terms) == 1 and self.terms[0][1] == 1:
+            return noisy[self.terms[0][0]]
+        total = sum(float(c) * noisy[i].astype(np.float64) for i, c in self.terms) + float(self.const)
+        if self.integer:
+            return np.rint(total).astype(np.int64)
+        return np.asarray(_clamp(total, self.clamp))
+
+    def interval(self, noisy: Noisy, laws: Laws, level: float) -> tuple[Floats, Floats]:
+        centre = self.value(noisy).astype(np.float64)
+        w = self._halfwidth(laws, level)
+        low, high = centre - w, centre + w
+        return np.asarray(_clamp(low, self.clamp)), np.asarray(_clamp(high, self.clamp))
+
+    def std(self, noisy: Noisy, laws: Laws) -> Floats:
+        return np.full(len(noisy[self.terms[0][0]]), std(self._weighted(laws)))
+
+    def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float:
+        return self._halfwidth(laws, level)
+
+    def coordinates(self) -> tuple[int, ...]:
+        return tuple(i for i, _ in self.terms)
+
+    def _weighted(self, laws: Laws) -> tuple[tuple[Noise, float], ...]:
+        return tuple((laws[i], float(c)) for i, c in self.terms)
+
+    def _halfwidth(self, laws: Laws, level: float) -> float:
+        w = halfwidth(self._weighted(laws), level)
+        # An answer rounded to integers is within w exactly when the sum was within w + 1/2.
+        return float(max(0, np.ceil(w - 0.5))) if self.integer and len(self.terms) > 1 else w
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(Answer):
+    """A mean from the two cells U, V of a simplex block: middle + half * (U - V)/max(U + V, K).
+
+    The interval is Fieller's: all tau for which T(tau) = (1-tau) U - (1+tau) V is within the noise
+    of (1-tau) Z1 - (1+tau) Z2, put on the column's scale and cut to the bounds.
+    """
+
+    u: int
+    v: int
+    steps: int
+    middle: Fraction
+    half: Fraction
+    bounds: Bounds
+
+    def value(self, noisy: Noisy) -> Floats:
+        tau = self._tau(*self._uv(noisy))
+        return np.asarray(_clamp(float(self.middle) + float(self.half) * tau, self.bounds))
+
+    def interval(self, noisy: Noisy, laws: Laws, level: float) -> tuple[Floats, Floats]:
+        u, v = self._uv(noisy)
+        grid, widths = _fieller_widths(laws[self.u], laws[self.v], level)
+
+        def w(tau: Floats) -> Floats:
+            return np.asarray(np.interp(np.abs(tau), grid, widths))
+
+        tau, n = self._tau(u, v), u + v
+
+        def t(x: Floats) -> Floats:
+            return (1 - x) * u - (1 + x) * v
+
+        low = _edge(lambda x: t(x) > w(x), tau, -1.0)
+        high = _edge(lambda x: t(x) < -w(x), tau, 1.0)
+        hopeless = n <= 0  # no rows are in sight: the data say nothing about their mean
+        low, high = np.where(hopeless, -1.0, low), np.where(hopeless, 1.0, high)
+        outside = np.abs((u - v) / np.where(hopeless, 1.0, n)) > 1
+        margin = w(tau) / np.maximum(n, self.steps)
+        low = np.where(outside, np.maximum(np.minimum(low, tau - margin), -1), low)
+        high = np.where(outside, np.minimum(np.maximum(high, tau + margin), 1), high)
+        middle, half = float(self.middle), float(self.half)
+        return (
+            np.asarray(_clamp(middle + half * low, self.bounds)),
+            np.asarray(_clamp(middle + half * high, self.bounds)),
+        )
+
+    def std(self, noisy: Noisy, laws: Laws) -> Floats:
+        u, v = self._uv(noisy)
+        tau = self._tau(u, v)
+        spread = np.hypot((1 - tau) * laws[self.u].std, (1 + tau) * laws[self.v].std)
+        return np.asarray(float(self.half) * spread / np.maximum(u + v, self.steps))
+
+    def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
+        if rows is None:
+            return None
+        worst = 2 * max(laws[self.u].interval(level), laws[self.v].interval(level))  # at either bound
+        span = 2 * float(self.half)
+        return min(float(self.half) * worst / (rows * self.steps), span)
+
+    def coordinates(self) -> tuple[int, ...]:
+        return (self.u, self.v)
+
+    def _uv(self, noisy: Noisy) -> tuple[Floats, Floats]:
+        return noisy[self.u].astype(np.float64), noisy[self.v].astype(np.float64)
+
+    def _tau(self, u: Floats, v: Floats) -> Floats:
+        return np.clip((u - v) / np.maximum(u + v, self.steps), -1, 1)
+
+
+def _clamp(x: Any, bounds: Bounds | None) -> Any:
+    return x if bounds is None else np.clip(x, float(bounds[0]), float(bounds[1]))
+
+
+def _edge(outside: Any, inside: Floats, end: float) -> Floats:
+    """Bisect from ``inside`` to ``end`` for where ``outside`` begins; ``end`` itself if it is not outside.
+
+    T is linear in tau and w convex, so each side has one crossing at most.
+    """
+    far = np.full_like(inside, end)
+    reached = ~outside(far)
+    near = inside.copy()
+    for _ in range(48):
+        middle = (near + far) / 2
+        out = outside(middle)
+        far = np.where(out, middle, far)
+        near = np.where(out, near, middle)
+    return np.where(reached, end, far)
+
+
+@lru_cache(maxsize=256)
+def _fieller_widths(first: Noise, second: Noise, level: float) -> tuple[Floats, Floats]:
+    """w(tau) on a grid; between its points the chord of a convex function errs upwards."""
+    grid = np.linspace(0, 1, 17)
+    widths = [
+        max(
+            halfwidth(((first, 1 - t), (second, 1 + t)), level),
+            halfwidth(((first, 1 + t), (second, 1 - t)), level),
+        )
+        for t in grid
+    ]
+    return grid, np.array(widths)

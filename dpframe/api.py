@@ -1,0 +1,698 @@
+"""The namespaces: ``df.dp``, ``df.dp.plan``, ``df.dp.groupby(...)``, ``dp.frame(df)``. Stateless and thin."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
+
+from dpframe import pipeline, stats
+from dpframe.budget import Cost, Number, rational
+from dpframe.engine.polars import as_source
+from dpframe.errors import InputError, UnknownName, did_you_mean, show
+from dpframe.explain import Explanation, explain
+from dpframe.mechanisms.base import Target
+from dpframe.plan import Plan, Request, make_plan, own_epsilons, solve_error
+from dpframe.release import Release, _level
+from dpframe.schema import Source
+from dpframe.session import Session, current, policy_of
+
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Options(TypedDict, total=False):
+    """What every verb takes beside its question.
+
+    Attributes
+    ----------
+    eps : number, or dict of output name -> number
+        Epsilon of the call. Exactly one of ``eps``, ``rho`` and ``error`` is given.
+    delta : number
+        Beside ``eps``: lets Gaussian noise be used; charged only if it is.
+    rho : number
+        zCDP cost of the call.
+    error : number
+        The wanted half-width of the 95 % interval, in the answer's unit; eps follows.
+    rows : number
+        Beside ``error``: a public guess of the number of rows, where the error depends on it.
+    relative_to : number
+        Makes ``error`` a fraction of this expected answer.
+    mechanism : str
+        A registry name, or "auto" (default): the least noise for the guarantee.
+    session : Session
+        Pays instead of the current session.
+    label : str
+        Names the answer: ``s["label"]``.
+    ci : float
+        Adds ``<output>_moe`` columns: half-widths at this level. On scalars, the level that ``repr`` shows.
+    nonnegative : bool
+        Raise negative answers to zero, after the noise.
+    round : int
+        Round answers to this many decimals, after the noise.
+    """
+
+    eps: Number | Mapping[str, Number] | None
+    delta: Number | None
+    rho: Number | None
+    error: float | None
+    rows: float | None
+    relative_to: float | None
+    mechanism: str
+    session: Session | None
+    label: str | None
+    ci: float | None
+    nonnegative: bool
+    round: int | None
+
+
+_OPTIONS = tuple(Options.__annotations__)
+_MEANT = {
+    "epsilon": "eps",
+    "e": "eps",
+    "lower": "bounds",
+    "upper": "bounds",
+    "low": "bounds",
+    "high": "bounds",
+    "clip": "bounds",
+    "range": "bounds",
+    "limits": "bounds",
+    "bound": "bounds",
+    "max": "bounds",
+    "min": "bounds",
+    "b": "B",
+    "noise": "mechanism",
+    "mech": "mechanism",
+    "budget": "eps",
+    "privacy_budget": "eps",
+    "confidence": "ci",
+    "alpha": "ci",
+    "name": "label",
+    "groups": "keys",
+    "categories": "keys",
+    "accuracy": "error",
+    "size": "rows",
+    "digits": "round",
+    "decimals": "round",
+}
+_MEANT_VERBS = {
+    "mean": "clip_mean",
+    "avg": "clip_mean",
+    "average": "clip_mean",
+    "sum": "clip_sum",
+    "total": "clip_sum",
+    "size": "count",
+    "len": "count",
+    "length": "count",
+    "shape": "count",
+    "aggregate": "agg",
+    "group": "groupby",
+    "by": "groupby",
+    "value_counts": "groupby",
+}
+
+
+def verb(f: F) -> F:
+    """Make wrong calls say what to write: unknown arguments, and more than the column given by position."""
+    signature = inspect.signature(f)
+    named = [p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+    positional = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    starred = [p for p in signature.parameters.values() if p.kind is p.VAR_POSITIONAL]
+    open_names = any(p.name == "named" for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD)
+    known = [p.name for p in (*positional[1:], *named)] + list(_OPTIONS)
+
+    @functools.wraps(f)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not starred and len(args) > len(positional) - 1:
+            raise TypeError(
+                f"{f.__name__} takes {len(positional) - 1} argument by position (the column), not {len(args)}."
+                f" Hint: name the rest, e.g. {f.__name__}('x', bounds=(0, 100), eps=0.5)"
+            )
+        if not open_names:
+            for name in kwargs:
+                if name not in known:
+                    raise _unknown_argument(f.__name__, name, known)
+        missing = [p.name for p in positional[1:] if p.default is p.empty and p.name not in kwargs]
+        if len(missing) > len(args) and not starred:
+            raise TypeError(f"{f.__name__} needs a column. Hint: {f.__name__}('x', bounds=(0, 100), eps=0.5)")
+        return f(self, *args, **kwargs)
+
+    shown = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    shown += [inspect.Parameter(o, inspect.Parameter.KEYWORD_ONLY, default=None) for o in _OPTIONS]
+    shown += [p for p in signature.parameters.values() if open_names and p.kind is p.VAR_KEYWORD]
+    checked.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    return checked  # type: ignore[return-value]
+
+
+def _unknown_argument(where: str, name: str, known: list[str]) -> TypeError:
+    meant = _MEANT.get(name.lower())
+    if meant == "bounds" and "bounds" in known:
+        return TypeError(f"{where} has no argument {name!r}. Hint: bounds=(low, high)")
+    if meant in known:
+        return TypeError(f"{where} has no argument {name!r}. Hint: {meant}=")
+    if name in ("seed", "random_state", "rng"):
+        return TypeError(
+            f"{where} has no argument {name!r}: noise that can be repeated can be taken off again."
+        )
+    return TypeError(f"{where} has no argument {name!r}. {did_you_mean(name, known)}")
+
+
+def _unknown_verb(owner: str, name: str, known: list[str]) -> UnknownName:
+    meant = _MEANT_VERBS.get(name)
+    if meant in known:
+        return UnknownName(f"{owner} has no {name!r}. Hint: {owner}.{meant}(...)")
+    return UnknownName(f"{owner} has no {name!r}. {did_you_mean(name, known)}")
+
+
+class Verbs(Generic[R]):
+    """The questions one can ask; what comes back is decided by the subclass."""
+
+    __slots__ = ("_by", "_keys", "_source")
+    _owner = "df.dp"
+
+    def __init__(self, source: Source, by: tuple[Hashable, ...] | None = None, keys: Any = None) -> None:
+        self._source, self._by, self._keys = source, by, keys
+
+    def _finish(self, bound: BoundPlan) -> R:
+        raise NotImplementedError
+
+    @verb
+    def count(self, column: Hashable | None = None, **options: Unpack[Options]) -> R:
+        """Count rows, or the rows in which ``column`` is not missing.
+
+        Parameters
+        ----------
+        column : hashable, optional
+            None counts rows; a name counts its non-missing cells (null and NaN are missing).
+        **options
+            See :class:`Options`: one of ``eps``, ``rho``, ``error``; and ``delta``, ``mechanism``,
+            ``session``, ``label``, ``ci``, ``nonnegative``, ``round``.
+
+        Returns
+        -------
+        int (ungrouped), or a frame with keys and ``count``
+
+        Raises
+        ------
+        InputError, MechanismError
+            Wrong parameters; nothing was spent.
+        BudgetExceeded, NoSession
+            The session did not pay; no data was read.
+
+        Notes
+        -----
+        Privacy: (eps, delta)-DP per protected unit under the session's relation; sensitivity 1
+        (grouped under replace_one: L1 2, L2 sqrt 2). Source: Dwork et al. 2006; the law is the
+        mechanism's.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"x": [1.0, None, 3.0]})
+        >>> with dp.Session(eps=100):
+        ...     n = df.dp.count(eps=50)
+        >>> int(n)
+        3
+        """
+        return self._ask((stats.count(column),), options, scalar=True)
+
+    @verb
+    def clip_sum(
+        self,
+        column: Hashable,
+        *,
+        bounds: tuple[Number, Number] | None = None,
+        B: Number | None = None,
+        **options: Unpack[Options],
+    ) -> R:
+        """Sum a column's values, each clipped to public bounds.
+
+        Parameters
+        ----------
+        column : hashable
+            Boolean, integer, float or Decimal. Missing cells add nothing; infinities are clipped.
+        bounds : (low, high)
+            In the column's unit; from knowledge, never from the frame. Boolean columns need none.
+        B : number
+            Short for ``bounds=(-B, B)``, for signed columns.
+        **options
+            See :class:`Options`.
+
+        Returns
+        -------
+        int or float (ungrouped), or a frame with keys and ``<column>_sum``
+            Int64 for integer and Boolean columns with integer bounds at most 2**30 apart, else Float64.
+
+        Raises
+        ------
+        InputError, MechanismError, BudgetExceeded, NoSession
+            As for ``count``.
+
+        Notes
+        -----
+        Privacy: (eps, delta)-DP per protected unit. One row moves the sum by at most
+        max(\\|low\\|, \\|high\\|); under replace_one by max(high, 0) - min(low, 0).
+
+        Examples
+        --------
+        >>> import dpframe as dp, pandas as pd
+        >>> df = pd.DataFrame({"minutes": [10, 500, None]})
+        >>> with dp.Session(eps=1e6):
+        ...     total = df.dp.clip_sum("minutes", bounds=(0, 60), eps=1e6)
+        >>> round(total)
+        70
+        """
+        return self._ask((stats.clip_sum(column, bounds=bounds, B=B),), options, scalar=True)
+
+    @verb
+    def clip_mean(
+        self,
+        column: Hashable,
+        *,
+        bounds: tuple[Number, Number] | None = None,
+        B: Number | None = None,
+        n: int | None = None,
+        **options: Unpack[Options],
+    ) -> R:
+        """Average a column's non-missing values, each clipped to public bounds.
+
+        Parameters
+        ----------
+        column, bounds, B
+            As in ``clip_sum``.
+        n : int, optional
+            The number of values, if it is public: typed, never read from the frame.
+        **options
+            See :class:`Options`. With ``error=``, ``rows=`` is a public guess of the number of rows.
+
+        Returns
+        -------
+        float within the bounds (ungrouped), or a frame with keys and ``<column>_mean``
+            The mean of nothing is the midpoint of the bounds (plus noise).
+
+        Raises
+        ------
+        InputError, MechanismError, BudgetExceeded, NoSession
+            As for ``count``.
+
+        Notes
+        -----
+        Privacy: (eps, delta)-DP per protected unit; the true number of rows is never used, nor needed.
+        The 95 % error is at most 3 (high - low)/(eps * rows) with Laplace noise.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"age": [20.0, 30.0, 40.0]})
+        >>> with dp.Session(eps=1e6):
+        ...     mean = df.dp.clip_mean("age", bounds=(0, 100), eps=1e6)
+        >>> round(mean, 2)
+        30.0
+        """
+        return self._ask((stats.clip_mean(column, bounds=bounds, B=B, n=n),), options, scalar=True)
+
+    def agg(self, *aggregates: stats.Aggregate, **named: Any) -> R:
+        """Ask several questions at once; those of one column share one epsilon.
+
+        Parameters
+        ----------
+        *aggregates, **named : Aggregate
+            ``n=dp.count()``, or positionally ``dp.count().alias("n")``. Names of options are not names of outputs.
+        **options
+            See :class:`Options`. ``eps={"n": .2, "income": .8}`` gives every output its own.
+
+        Returns
+        -------
+        frame of the caller's library
+            One row (ungrouped) or one row per listed key, in the order of ``keys``.
+
+        Notes
+        -----
+        Privacy: (eps, delta)-DP per protected unit for the whole table. All questions about one column
+        and its bounds are one simplex block; blocks share the budget equally.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"g": ["a", "a", "b"], "x": [1.0, 2.0, 3.0]})
+        >>> with dp.Session(eps=1e6):
+        ...     t = df.dp.groupby("g", keys=["a", "b"]).dp_agg(
+        ...         n=dp.count(), x=dp.clip_mean("x", bounds=(0, 10)), eps=1e6, round=3)
+        >>> t["n"].to_list(), t["x"].to_list()
+        ([2, 1], [1.5, 3.0])
+        """
+        options = {k: named.pop(k) for k in _OPTIONS if k in named}
+        asked = []
+        for a in aggregates:
+            asked.append(_aggregate(a, None))
+        for name, a in named.items():
+            if a is None or isinstance(a, int | float | str | Mapping):
+                raise _unknown_argument("agg", name, list(_OPTIONS))
+            asked.append(_aggregate(a, name))
+        if not asked:
+            raise TypeError("agg needs at least one question. Hint: agg(n=dp.count(), eps=0.5)")
+        return self._ask(tuple(asked), options, scalar=False)
+
+    dp_agg = agg
+
+    def _ask(self, aggregates: tuple[stats.Aggregate, ...], options: Any, *, scalar: bool) -> R:
+        return self._finish(_bind(self._source, aggregates, self._by, self._keys, options, scalar))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise _unknown_verb(self._owner, name, [x for x in dir(type(self)) if not x.startswith("_")])
+
+    def __repr__(self) -> str:
+        verbs = ", ".join(x for x in dir(type(self)) if not x.startswith("_"))
+        return f"<{self._owner} of {self._source!r}: {verbs}>"
+
+
+class Grouped(Verbs[R]):
+    """Groups of a frame: the same questions, one row of answers per listed key."""
+
+    __slots__ = ("_then",)
+    _owner = "df.dp.groupby(...)"
+
+    def __init__(self, source: Source, by: tuple[Hashable, ...], keys: Any, then: Callable[[BoundPlan], R]):
+        super().__init__(source, by, keys)
+        self._then = then
+
+    def _finish(self, bound: BoundPlan) -> R:
+        return self._then(bound)
+
+
+class _FrameVerbs(Verbs[R]):
+    __slots__ = ()
+
+    def groupby(self, *by: Any, keys: Any = None, **unknown: Any) -> Grouped[R]:
+        """Group rows by public keys.
+
+        Parameters
+        ----------
+        *by : column names, or one list of them
+        keys : list, dict of lists, range, Enum class, ``dp.public(...)`` or "declared"
+            The groups to release, whether they occur or not: values for one column; tuples, or a dict
+            of lists (every combination) for several. Rows of other groups are left out. Anything
+            read from data must be declared with :func:`dpframe.public`.
+
+        Returns
+        -------
+        Grouped
+            With ``count``, ``clip_sum``, ``clip_mean`` and ``dp_agg``.
+
+        Notes
+        -----
+        Privacy: a row is in one group, so one charge covers all of them (parallel composition); under
+        replace_one a row may move between two, and sensitivities double.
+        """
+        for name in unknown:
+            raise _unknown_argument("groupby", name, ["keys"])
+        names = tuple(by[0]) if len(by) == 1 and isinstance(by[0], list) else by
+        for x in names:
+            if not isinstance(x, Hashable):
+                raise TypeError(
+                    f"groupby takes column names, not a {type(x).__name__}. Hint: groupby('city', keys=[...])"
+                )
+        return Grouped(self._source, names, keys, self._finish)
+
+    group_by = groupby
+
+
+class FrameDP(_FrameVerbs[Any]):
+    """Private questions about one frame; answers come back at once.
+
+    A call is ``plan.<verb>(...).release().value``.
+    """
+
+    __slots__ = ()
+
+    @property
+    def plan(self) -> FramePlans:
+        """The same verbs, returning a :class:`BoundPlan` instead of an answer. Nothing is spent."""
+        return FramePlans(self._source)
+
+    def _finish(self, bound: BoundPlan) -> Any:
+        return bound.release().value
+
+
+class FramePlans(_FrameVerbs["BoundPlan"]):
+    """Questions about one frame as plans: what they would cost and how exact they would be."""
+
+    __slots__ = ()
+    _owner = "df.dp.plan"
+
+    def _finish(self, bound: BoundPlan) -> BoundPlan:
+        return bound
+
+
+class BoundPlan:
+    """A plan with the frame it is for.
+
+    Attributes are those of :class:`dpframe.plan.Plan`. Making it costs nothing and reads no cell.
+    """
+
+    __slots__ = ("_ci", "_label", "_rows", "_session", "_source", "plan")
+
+    def __init__(
+        self,
+        plan: Plan,
+        source: Source,
+        session: Session | None,
+        label: str | None,
+        ci: float | None,
+        rows: float | None,
+    ) -> None:
+        self.plan = plan
+        self._source, self._session, self._label, self._ci, self._rows = source, session, label, ci, rows
+
+    def release(self) -> Release:
+        """Charge the session, ask the frame, and return the :class:`~dpframe.release.Release`.
+
+        Each call is a new charge with new noise.
+        """
+        return pipeline.run(self.plan, self._source, current(self._session), label=self._label, ci=self._ci)
+
+    def explain(self) -> Explanation:
+        """The plan in words: sensitivity, mechanism, eps, delta, expected error, what the session would grant."""
+        return explain(self.plan, _remaining(self._session), self._rows)
+
+    @property
+    def cost(self) -> Cost:
+        """What a release would cost (exact)."""
+        return self.plan.cost
+
+    @property
+    def eps(self) -> float | None:
+        """Epsilon, or None for a call with ``rho=``."""
+        return self.plan.eps
+
+    @property
+    def delta(self) -> float:
+        """The delta that would be charged (0 unless Gaussian noise is used)."""
+        return self.plan.delta
+
+    @property
+    def rho(self) -> float:
+        """The zCDP cost that would be charged."""
+        return self.plan.rho
+
+    @property
+    def error(self) -> Any:
+        """Expected 95 % half-width, in the answer's unit; None where it needs ``rows=``."""
+        return self.plan.error(self._rows)
+
+    @property
+    def l1(self) -> Any:
+        """L1 sensitivity (see :class:`~dpframe.plan.Plan`)."""
+        return self.plan.l1
+
+    @property
+    def l2(self) -> Any:
+        """L2 sensitivity."""
+        return self.plan.l2
+
+    @property
+    def mechanism(self) -> Any:
+        """Registry name of the mechanism."""
+        return self.plan.mechanism
+
+    @property
+    def scale(self) -> Any:
+        """Noise scale."""
+        return self.plan.scale
+
+    def __repr__(self) -> str:
+        return f"<dpframe plan: {self.plan.describe()}, {self.plan.cost}>"
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
+
+
+def _remaining(session: Session | None) -> str | None:
+    try:
+        s = current(session)
+    except Exception:
+        return "a budgeted session is open but not in use here"
+    return None if s._budget.unlimited else f"would still grant eps={show(s.remaining.eps)}"
+
+
+def _aggregate(a: Any, name: str | None) -> stats.Aggregate:
+    if not isinstance(a, stats.Aggregate):
+        where = f"{name}=" if name else "agg: "
+        raise TypeError(
+            f"{where}{type(a).__name__} is not a question that dpframe can make private."
+            " Hint: dp.count(), dp.clip_sum(...), dp.clip_mean(...)"
+        )
+    return a if name is None else a.alias(name)
+
+
+def _bind(
+    source: Source,
+    aggregates: tuple[stats.Aggregate, ...],
+    by: tuple[Hashable, ...] | None,
+    keys: Any,
+    options: Options,
+    scalar: bool,
+) -> BoundPlan:
+    """Validate options and plan; nothing is spent."""
+    session = options.get("session")
+    if session is not None:
+        current(session)
+    label, ci = options.get("label"), options.get("ci")
+    if label is not None and not isinstance(label, str):
+        raise TypeError(f"label= takes a str, not a {type(label).__name__}.")
+    if ci is not None:
+        ci = _level(ci)
+    mechanism = options.get("mechanism") or "auto"
+    if not isinstance(mechanism, str):
+        raise TypeError(
+            f"mechanism= takes a registry name, not a {type(mechanism).__name__}. Hint: 'laplace'"
+        )
+    after = stats.post_processing(options.get("nonnegative"), options.get("round"))
+    if after:
+        aggregates = tuple(replace(a, **after) for a in aggregates)
+    aggregates, target, error, rows = _target(aggregates, options)
+    request = Request(aggregates, target, mechanism, by, keys, scalar and by is None)
+    policy = policy_of(session)
+    if error is not None:
+        plan = solve_error(request, source, policy, error, rows)
+    else:
+        plan = make_plan(request, source, policy)
+    return BoundPlan(plan, source, session, label, ci, rows)
+
+
+def _target(
+    aggregates: tuple[stats.Aggregate, ...], options: Options
+) -> tuple[tuple[stats.Aggregate, ...], Target, float | None, float | None]:
+    """Exactly one of eps, rho, error; the rest must go with it."""
+    eps, rho, error = options.get("eps"), options.get("rho"), options.get("error")
+    given = [k for k, v in (("eps", eps), ("rho", rho), ("error", error)) if v is not None]
+    own = all(a.eps is not None for a in aggregates)
+    if len(given) > 1:
+        raise InputError(
+            f"{' and '.join(x + '=' for x in given)} were given; a call takes one of eps=, rho=, error=."
+        )
+    if not given and not own:
+        raise InputError(
+            "How much may this call spend? Hint: eps=0.5 (or rho=, or error= for a wanted error)"
+        )
+    rows, relative = options.get("rows"), options.get("relative_to")
+    numbers = {"rows": rows, "relative_to": relative, "error": error}
+    exact = {k: rational(v, k) for k, v in numbers.items() if v is not None}
+    if "relative_to" in exact and error is None:
+        raise InputError(
+            "relative_to= makes error= a fraction, and there is no error=. Hint: error=0.05, relative_to=1000"
+        )
+    delta = options.get("delta")
+    d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
+    if d and rho is not None:
+        raise InputError(
+            "delta= does not go with rho=: Gaussian noise has a rho without any delta. Hint: leave delta out."
+        )
+    if isinstance(eps, Mapping):
+        aggregates, eps = own_epsilons(aggregates, eps, rational), None
+        target = Target(None, d)
+    elif rho is not None:
+        target = Target(rho=rational(rho, "rho"))
+    else:
+        target = Target(None if eps is None else rational(eps, "eps"), d)
+    wanted = None
+    if error is not None:
+        wanted = float(exact["error"] * exact.get("relative_to", Fraction(1)))
+    return aggregates, target, wanted, float(exact["rows"]) if rows is not None else None
+
+
+def frame(obj: Any) -> FrameDP:
+    """The typed door: ``dp.frame(df)`` is ``df.dp`` for pandas and Polars frames.
+
+    Parameters
+    ----------
+    obj : pandas.DataFrame, polars.DataFrame or polars.LazyFrame
+
+    Raises
+    ------
+    TypeError
+        For a Series, an expression, or any other object.
+    """
+    return FrameDP(as_source(obj))
+
+
+class OnlyFrames:
+    """``.dp`` on a Series: explains that questions are asked of frames."""
+
+    def __init__(self, series: Any) -> None:
+        self._library = type(series).__module__.split(".")[0]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise TypeError(
+            f"Private questions are asked of a frame, not of a {self._library} Series: a column has no unit and no"
+            f" policy. Hint: df.dp.{_MEANT_VERBS.get(name, name)}('column', ...)"
+        )
+
+    def __repr__(self) -> str:
+        return "<df.dp is on frames; a Series has no private questions. Hint: df.dp.count('column', eps=0.1)>"
+
+
+def register() -> None:
+    """Put ``.dp`` on pandas and Polars frames (and an explanation on Series). Idempotent."""
+    import warnings
+
+    import pandas as pd
+    import polars as pl
+
+    places: list[tuple[Any, Any, Any]] = [
+        (pd.DataFrame, pd.api.extensions.register_dataframe_accessor, _accessor),
+        (pl.DataFrame, pl.api.register_dataframe_namespace, _accessor),
+        (pl.LazyFrame, pl.api.register_lazyframe_namespace, _accessor),
+        (pd.Series, pd.api.extensions.register_series_accessor, OnlyFrames),
+        (pl.Series, pl.api.register_series_namespace, OnlyFrames),
+    ]
+    for owner, registrar, accessor in places:
+        there = owner.__dict__.get("dp")
+        if there is not None:
+            ours = getattr(there, "_accessor", None) or getattr(there, "_ns", None)
+            if getattr(ours, "__module__", "").startswith("dpframe"):
+                continue
+            warnings.warn(
+                f"{owner.__module__}.{owner.__qualname__}.dp belongs to another library and is left alone."
+                " Hint: dp.frame(df) instead of df.dp",
+                stacklevel=3,
+            )
+            continue
+        registrar("dp")(accessor)
+
+
+class _Accessor(FrameDP):
+    __slots__ = ()
+
+    def __init__(self, frame: Any) -> None:
+        super().__init__(as_source(frame))
+
+
+_accessor = _Accessor

@@ -1,0 +1,97 @@
+"""Plans in words: what is asked, who is protected, how much noise, at what cost. From public numbers."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from dpframe.answers import Ratio
+from dpframe.errors import show
+from dpframe.plan import Output, Plan
+
+ROWS = (100, 1_000, 10_000)
+
+
+class Explanation:
+    """A plan in words. ``str`` is the text; notebooks display it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self._text)}</pre>"
+
+
+def explain(plan: Plan, remaining: str | None, rows: float | None) -> Explanation:
+    """Explain ``plan``; ``remaining`` is what the session would still grant, in words."""
+    relation = {
+        "add_remove": "one {} appears or vanishes",
+        "replace_one": "one {} becomes another",
+    }[plan.policy.neighbors].format(plan.policy.unit_name)
+    lines = [
+        plan.describe(),
+        f"  protects    {relation}",
+        f"  costs       {cost_text(plan)}",
+    ]
+    if plan.keys is not None:
+        names = ", ".join(str(n) for n in plan.keys.names)
+        lines.append(
+            f"  groups      {plan.keys.size:,} listed by {names}; each row is in one, so the cost is paid once"
+        )
+    for o in plan.outputs:
+        lines += _output(plan, o, rows)
+    fused = max(p.fused for p in plan.parts)
+    if fused > 1:
+        lines.append(
+            f"  split       {fused} parts share the budget equally (noise of each × {fused} for laplace)"
+        )
+    lines.append(
+        "  missing     null and NaN are left out of sums, means and count(column); infinities are clipped"
+    )
+    if remaining:
+        lines.append(f"  session     {remaining}")
+    return Explanation("\n".join(lines))
+
+
+def cost_text(plan: Plan) -> str:
+    e = plan.event
+    if e.eps is None:
+        return f"rho={float(e.rho):.6g}" + (f", delta={show(e.delta)}" if e.delta else "")
+    return f"eps={show(e.eps)}, delta={show(e.delta)} (rho={float(e.rho):.4g})"
+
+
+def _output(plan: Plan, o: Output, rows: float | None) -> list[str]:
+    part = plan.parts[o.part]
+    l1, l2 = plan.sensitivity(o)
+    noises = len(o.answer.coordinates())
+    unit = " rows" if noises > 1 or o.question.verb == "count" else ""
+    lines = [f"  {o.name}: {o.question.describe()}"]
+    lines.append(f"    sensitivity  L1 {_n(l1)}, L2 {_n(l2)}{unit}")
+    lines.append(
+        f"    noise        {part.mechanism}, scale {_n(plan.noise_scale(o))}{unit}" + _shared(plan, o, noises)
+    )
+    lines.append(f"    95 % error   {_error(plan, o, rows)}")
+    return lines
+
+
+def _shared(plan: Plan, o: Output, noises: int) -> str:
+    with_same = [x.name for x in plan.outputs if x.part == o.part and x.name != o.name]
+    text = f", {noises} draws" if noises > 1 else ""
+    return text + (f", shared with {', '.join(with_same)} at no extra cost" if with_same else "")
+
+
+def _error(plan: Plan, o: Output, rows: float | None) -> str:
+    if not isinstance(o.answer, Ratio):
+        return f"± {_n(o.answer.error(plan.laws, None))}"
+    sizes: tuple[float, ...] = (rows,) if rows else ROWS
+    each: list[Any] = [f"± {_n(o.answer.error(plan.laws, n))} at {n:,.0f} rows" for n in sizes]
+    return ", ".join(each) + (" a group" if plan.grouped else "")
+
+
+def _n(x: float | None) -> str:
+    return "?" if x is None else f"{x:,.6g}"

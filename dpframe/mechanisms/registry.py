@@ -1,0 +1,99 @@
+"""The registry: mechanisms by name, by decorator, and by the entry-point group ``dpframe.mechanisms``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TypeVar
+
+from dpframe.errors import MechanismError, did_you_mean
+from dpframe.mechanisms import base
+
+GROUP = "dpframe.mechanisms"
+_BUILT_IN = {"laplace": "dpframe.mechanisms.laplace", "gaussian": "dpframe.mechanisms.gaussian"}
+_registered: dict[str, base.Mechanism] = {}
+
+T = TypeVar("T", bound=type)
+
+
+def register_mechanism(name: str) -> Callable[[T], T]:
+    """Register a mechanism class under ``name``, for ``mechanism="name"`` on every verb.
+
+    Raises
+    ------
+    MechanismError
+        When the name is taken, or the class lacks a part of the protocol (the message says which).
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> @dp.register_mechanism("loud_laplace")
+    ... class Loud:
+    ...     name = "loud_laplace"
+    ...     norm = "L1"
+    ...     def calibrate(self, sensitivity, moving, target):
+    ...         return dp.mechanism("laplace").calibrate(2 * sensitivity, moving, target)
+    >>> dp.unregister_mechanism("loud_laplace")
+    """
+
+    def add(cls: T) -> T:
+        _add(name, cls(), f"class {cls.__module__}.{cls.__qualname__}")
+        return cls
+
+    return add
+
+
+def unregister_mechanism(name: str) -> None:
+    """Forget a registered mechanism. The built-in ones come back when they are next asked for."""
+    _registered.pop(name, None)
+
+
+def mechanism(name: str) -> base.Mechanism:
+    """Return the mechanism called ``name``, loading a plug-in that declares it.
+
+    Raises
+    ------
+    MechanismError
+        For an unknown name, or a plug-in that can't be loaded or lacks a part of the protocol.
+    """
+    if name in _registered:
+        return _registered[name]
+    if name in _BUILT_IN:
+        import_module(_BUILT_IN[name])
+        return _registered[name]
+    found = [p for p in entry_points(group=GROUP) if p.name == name]
+    if not found:
+        raise MechanismError(f"There is no mechanism {name!r}. {did_you_mean(name, names())}")
+    if len(found) > 1:
+        owners = " and ".join(repr(p.value) for p in found)
+        raise MechanismError(f"Two plug-ins offer a mechanism {name!r}: {owners}. Uninstall one.")
+    plugin = found[0]
+    try:
+        loaded = plugin.load()
+    except Exception as e:
+        raise MechanismError(
+            f"The plug-in {plugin.value!r} for mechanism {name!r} can't be loaded: {type(e).__name__}: {e}"
+        ) from e
+    if name not in _registered:  # loading may have run the decorator
+        _add(name, loaded() if isinstance(loaded, type) else loaded, f"plug-in {plugin.value!r}")
+    return _registered[name]
+
+
+def names() -> list[str]:
+    """The names that :func:`mechanism` knows, plug-ins included, sorted."""
+    return sorted({*_BUILT_IN, *_registered, *(p.name for p in entry_points(group=GROUP))})
+
+
+def _add(name: str, mech: object, owner: str) -> None:
+    taken = _registered.get(name)
+    if taken is not None and type(taken).__qualname__ != type(mech).__qualname__:
+        raise MechanismError(
+            f"{owner} wants the name {name!r}, which {type(taken).__module__}.{type(taken).__qualname__} has."
+        )
+    if not isinstance(mech, base.Mechanism):
+        missing = [part for part in ("name", "norm", "calibrate") if not hasattr(mech, part)]
+        raise MechanismError(f"{owner} for mechanism {name!r} lacks: {', '.join(missing)}.")
+    if mech.norm not in ("L1", "L2"):
+        raise MechanismError(f"{owner} for mechanism {name!r} has norm {mech.norm!r}; it is 'L1' or 'L2'.")
+    _registered[name] = mech

@@ -1,0 +1,220 @@
+"""One exact, vectorised sampler for the laws that the core draws from.
+
+A magnitude ``y >= 0`` is drawn from the density proportional to ``exp(-phi(y))`` and then made an
+integer. Two shapes of ``phi`` are enough for the core's laws:
+
+==========  ====================  =======================================  =====================
+shape       phi(y)                integer                                  law of the integer
+==========  ====================  =======================================  =====================
+"linear"    y / s                 ``sign * floor(y)``, "-0" thrown back    discrete Laplace, b = s
+"square"    y**2 / (2 s**2)       ``sign * floor(y + 1/2)``                rounded Gaussian, sigma = s
+==========  ====================  =======================================  =====================
+
+(``floor`` of an exponential variable of scale s is geometric with ratio ``exp(-1/s)``; giving it a
+sign and refusing "-0" makes the two-sided geometric law. Rounding a Gaussian is the definition of
+the rounded Gaussian.)
+
+The half line is cut into strips of width ``m = 2**e``, ``s/16 < m <= s/8``. On strip V the density
+is at most its left-edge value ``w_V = exp(-phi(V m))``. So: choose V with probability
+``w_V / sum(w)``, choose ``y`` uniformly in the strip, keep it with probability
+``exp(phi(V m) - phi(y))``; else start afresh. That is rejection sampling from exactly the wanted density.
+
+**Why every decision is exact.** Uniform variables are real numbers whose binary digits are drawn as
+they are needed. Three words are drawn for an attempt, and a decision is taken from them only when
+all real numbers that begin with those digits agree:
+
+* the strip: ``C_V <= U < C_{V+1}`` is compared on the first 64 digits of U with the first 64 of the
+  cumulative weights, computed to 50 decimal places. If U's digits come within one unit of any
+  entry, or beyond the table, the choice is made by :meth:`_strip_exactly` instead;
+* the place in the strip: 52 digits R; the integer is a function of V and R alone because integers
+  (and half integers) are multiples of ``2**-x``, the unit of R (e <= 51);
+* the acceptance: ``U' < a`` with ``a = exp(-z)`` computed in float64. z is at most 3 and is made of
+  five roundings of relative error ``2**-53`` and a place known to ``2**-52``, so its error is below
+  ``2**-47``; a further ``2**-53`` comes from turning U' into a float. The comparison counts only when
+  ``|U' - a| > 2**-36``, which leaves the platform's ``exp`` an error of two thousand million units
+  in the last place (its documented error is one). Else :meth:`_accept_exactly` draws further digits
+  and computes ``exp`` in decimal arithmetic with a stated error until the comparison is decided.
+
+The exact paths are taken about once in 10**10 attempts, and they decide about the same real
+numbers, so the law is exact, not approximate, whatever the platform's ``exp`` does within the band.
+
+Scales are rationals. A scale below 1/64 is drawn at 1/64 (more noise, and P(0) > 1 - 2**-90); one
+above ``2**55`` is refused by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpframe.noise import source
+
+Shape = Literal["linear", "square"]
+SMALLEST_SCALE = Fraction(1, 64)
+LARGEST_SCALE = Fraction(2**55)
+_BAND = 2.0**-36
+_CHUNK = 1 << 15
+_PLACE_BITS = 52
+
+
+class StripSampler:
+    """Draw integers from one law.
+
+    Parameters
+    ----------
+    shape : {"linear", "square"}
+    scale : Fraction
+        In steps; between ``SMALLEST_SCALE`` and ``LARGEST_SCALE``.
+    """
+
+    def __init__(self, shape: Shape, scale: Fraction) -> None:
+        if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
+            raise ValueError("the scale must lie between 1/64 and 2**55 steps")
+        self._square = shape == "square"
+        e = min(_log2_floor(scale) - 3, 51)
+        self._shift = _PLACE_BITS - e
+        self._ratio = Fraction(2) ** e / scale  # strip width over scale, in (1/16, 1/8]
+        self._float_ratio = float(self._ratio)
+        self._table = self._prefixes()
+
+    def sample(self, size: int) -> npt.NDArray[np.int64]:
+        """Return ``size`` independent draws as int64."""
+        out = np.empty(size, dtype=np.int64)
+        done = 0
+        while done < size:
+            drawn = self._attempts(min(_CHUNK, int((size - done) * 1.12) + 8))
+            take = min(len(drawn), size - done)
+            out[done : done + take] = drawn[:take]
+            done += take
+        return out
+
+    def _attempts(self, n: int) -> npt.NDArray[np.int64]:
+        w = source.words(3 * n)
+        strip = self._strips(w[:n])
+        place = w[n : 2 * n] & np.uint64((1 << _PLACE_BITS) - 1)
+        negative = w[n : 2 * n] >> np.uint64(63) != 0
+        keep = self._accepted(strip, place, w[2 * n :])
+        y = (strip << _PLACE_BITS) + place.view(np.int64)
+        if self._square:
+            y += 1 << (self._shift - 1)
+        y >>= self._shift
+        if not self._square:
+            keep &= ~(negative & (y == 0))
+        np.negative(y, out=y, where=negative)
+        return y[keep]
+
+    def _strips(self, w: source.Words) -> npt.NDArray[np.int64]:
+        t = self._table
+        strip = np.searchsorted(t, w, side="right") - 1
+        below = w - t[strip] <= np.uint64(1)
+        below &= strip > 0  # the first entry is exactly zero
+        above = t[np.minimum(strip + 1, len(t) - 1)] - w <= np.uint64(1)
+        unsure = below | above | (strip == len(t) - 1)
+        for i in np.flatnonzero(unsure):
+            strip[i] = self._strip_exactly(int(w[i]))
+        return strip
+
+    def _accepted(
+        self, strip: npt.NDArray[np.int64], place: source.Words, w: source.Words
+    ) -> npt.NDArray[np.bool_]:
+        u = place * 2.0**-_PLACE_BITS
+        if self._square:
+            z = u + 2.0 * strip
+            z *= u
+            z *= self._float_ratio * self._float_ratio / 2
+        else:
+            z = u * self._float_ratio
+        gap = np.exp(-z)
+        gap -= w * 2.0**-64
+        keep: npt.NDArray[np.bool_] = gap > 0
+        for i in np.flatnonzero(np.abs(gap) <= _BAND):
+            keep[i] = self._accept_exactly(int(strip[i]), int(place[i]), int(w[i]))
+        return keep
+
+    # Exact arithmetic: rarely reached, always right.
+
+    def _weights(self, digits: int) -> Iterator[Decimal]:
+        """Yield w_0, w_1, ... with a relative error below 10**-(digits - 8)."""
+        ctx = Context(prec=digits)
+        r = ctx.divide(Decimal(self._ratio.numerator), Decimal(self._ratio.denominator))
+        if not self._square:
+            step, growth = ctx.exp(-r), Decimal(1)
+        else:  # w_{V+1} / w_V = exp(-r**2 (2V + 1) / 2)
+            half = ctx.divide(ctx.multiply(r, r), Decimal(2))
+            step, growth = ctx.exp(-half), ctx.exp(ctx.multiply(Decimal(-2), half))
+        w = Decimal(1)
+        while True:
+            yield w
+            w = ctx.multiply(w, step)
+            step = ctx.multiply(step, growth)
+
+    def _cumulative(self, digits: int) -> list[Decimal]:
+        """C_0, C_1, ... with an absolute error below 10**-(digits - 12), until the tail is below that."""
+        ctx = Context(prec=digits)
+        tail = Decimal(10) ** -(digits - 10)
+        sums = [Decimal(0)]
+        for w in self._weights(digits):
+            sums.append(ctx.add(sums[-1], w))
+            if w < tail * Decimal("0.01"):  # the terms after it shrink by at least exp(-1/16) each
+                break
+        return [ctx.divide(c, sums[-1]) for c in sums[:-1]]
+
+    def _prefixes(self) -> source.Words:
+        scaled = [int(c * (1 << 64)) for c in self._cumulative(50)]
+        return np.array([t for t in scaled if t < (1 << 64) - 1], dtype=np.uint64)
+
+    def _strip_exactly(self, word: int) -> int:
+        digits, n = 70, 64
+        while True:
+            word, n = (word << 64) | source.bits(64), n + 64
+            digits += 25
+            error = Decimal(10) ** -(digits - 12)
+            ctx = Context(prec=digits)
+            low = ctx.divide(Decimal(word), Decimal(1 << n)) - error
+            high = ctx.divide(Decimal(word + 1), Decimal(1 << n)) + error
+            c = self._cumulative(digits)
+            v = sum(x <= low for x in c) - 1
+            if v < len(c) - 1 and v >= 0 and high < c[v + 1] - error and (v == 0 or low > c[v] + error):
+                return v
+
+    def _accept_exactly(self, strip: int, place: int, word: int) -> bool:
+        n_place, n_word, digits = _PLACE_BITS, 64, 50
+        while True:
+            least = _exp_minus(self._exponent(strip, Fraction(place + 1, 1 << n_place)), digits, up=False)
+            most = _exp_minus(self._exponent(strip, Fraction(place, 1 << n_place)), digits, up=True)
+            if Fraction(word + 1, 1 << n_word) <= least:
+                return True
+            if Fraction(word, 1 << n_word) >= most:
+                return False
+            place, n_place = (place << 64) | source.bits(64), n_place + 64
+            word, n_word = (word << 64) | source.bits(64), n_word + 64
+            digits += 25
+
+    def _exponent(self, strip: int, u: Fraction) -> Fraction:
+        r = self._ratio
+        return r * r * u * (2 * strip + u) / 2 if self._square else r * u
+
+
+def _exp_minus(z: Fraction, digits: int, *, up: bool) -> Fraction:
+    """Bound exp(-z) from above (``up``) or below, to about ``digits`` places."""
+    ctx = Context(prec=digits, rounding=ROUND_FLOOR if up else ROUND_CEILING)
+    nearest = Context(prec=digits).exp(-ctx.divide(Decimal(z.numerator), Decimal(z.denominator)))
+    slack = Fraction(4, 10**digits)  # Decimal.exp is right to half a unit in the last place
+    return Fraction(nearest) * (1 + slack if up else 1 - slack)
+
+
+def _log2_floor(x: Fraction) -> int:
+    e = x.numerator.bit_length() - x.denominator.bit_length()
+    return e if Fraction(2) ** e <= x else e - 1
+
+
+@lru_cache(maxsize=512)
+def sampler(shape: Shape, scale: Fraction) -> StripSampler:
+    """The sampler of a law (its table takes about a millisecond to make, so it is kept)."""
+    return StripSampler(shape, scale)

@@ -1,0 +1,310 @@
+"""What comes back: an answer, its error, its cost and its facts. No true value, no frame."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpframe._version import __version__
+from dpframe.budget import Cost
+from dpframe.errors import InputError, show
+from dpframe.mechanisms.base import Ints
+
+if TYPE_CHECKING:
+    from dpframe.plan import Output, Plan
+    from dpframe.schema import Source
+
+
+class Release:
+    """A released answer.
+
+    Attributes
+    ----------
+    value : number or frame
+        An int or float for one question on the whole frame (it prints its error), else a frame of
+        the caller's library: keys in their listed order, then one column per output (counts Int64).
+    label : str or None
+    facts : dict
+        Everything a reader needs to recompute scale and margin; public, JSON-ready.
+
+    Notes
+    -----
+    Privacy: holds noisy integers and the plan. The exact ones are gone before it is made.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        noisy: list[Ints],
+        table: Any,
+        *,
+        label: str | None,
+        ci: float | None,
+        time: dt.datetime,
+    ) -> None:
+        self._plan, self._noisy, self._keys, self._ci = plan, noisy, table, ci
+        self.label, self.time = label, time
+        self._columns = self._answers()
+        self.value: Any = self._value()
+
+    @property
+    def cost(self) -> Cost:
+        """What it cost (exact)."""
+        return self._plan.cost
+
+    @property
+    def std(self) -> Any:
+        """Standard deviation of the noise: a float, or a frame with a column per output."""
+        return self._shape({o.name: o.answer.std(self._noisy, self._plan.laws) for o in self._plan.outputs})
+
+    def interval(self, level: float = 0.95) -> Any:
+        """The interval that holds the exact clipped answer with probability ``level``.
+
+        Returns
+        -------
+        (low, high), or a frame with ``<output>_low`` and ``<output>_high``
+            For counts and sums from the law itself; for means Fieller's interval (approximate only
+            in that it is cut to the bounds, never too short).
+        """
+        level = _level(level)
+        ends: dict[str, npt.NDArray[Any]] = {}
+        for o in self._plan.outputs:
+            low, high = self._ends(o, level)
+            ends[f"{o.name}_low"], ends[f"{o.name}_high"] = low, high
+        if self._scalar:
+            low, high = (x[0].item() for x in ends.values())
+            return (low, high)
+        return self._frame(ends)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        plan = self._plan
+        return {
+            "question": plan.describe(),
+            "label": self.label,
+            "time": self.time.isoformat(),
+            "unit": plan.policy.unit_name,
+            "neighbors": plan.policy.neighbors,
+            "eps": None if plan.event.eps is None else show(plan.event.eps),
+            "delta": show(plan.event.delta),
+            "rho": float(plan.event.rho),
+            "groups": None if plan.keys is None else plan.keys.size,
+            "grouped_by": None if plan.keys is None else [str(n) for n in plan.keys.names],
+            "missing": "null and NaN are left out of sums, means and count(column); infinities are clipped",
+            "outputs": {o.name: self._fact(o) for o in plan.outputs},
+            "dpframe": __version__,
+        }
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the released table as parquet or CSV, and its facts beside it as ``<path>.json``.
+
+        Raises
+        ------
+        InputError
+            For another ending than ``.parquet`` or ``.csv``.
+        """
+        import polars as pl
+
+        text = os.fspath(path)
+        value = self._frame(self._columns)
+        table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(_writable(value))
+        if text.endswith(".parquet"):
+            table.write_parquet(text)
+        elif text.endswith(".csv"):
+            table.write_csv(text)
+        else:
+            raise InputError(f"{text!r} ends neither in .parquet nor in .csv.")
+        with open(f"{text}.json", "w", encoding="utf-8") as f:
+            json.dump(self.facts, f, indent=2)
+            f.write("\n")
+
+    # ---- making the answer ----
+
+    @property
+    def _scalar(self) -> bool:
+        return self._plan.scalar
+
+    def _ends(self, o: Output, level: float) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        low, high = o.answer.interval(self._noisy, self._plan.laws, level)
+        if o.question.nonnegative:
+            low, high = np.maximum(low, 0), np.maximum(high, 0)
+        if o.integer:
+            return np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64)
+        return low, high
+
+    def _answers(self) -> dict[str, npt.NDArray[Any]]:
+        columns: dict[str, npt.NDArray[Any]] = {}
+        for o in self._plan.outputs:
+            value = o.answer.value(self._noisy)
+            if o.question.nonnegative:
+                value = np.maximum(value, 0)
+            if o.question.round is not None:
+                value = np.round(value, o.question.round)
+            columns[o.name] = value
+            if self._ci is not None and not self._scalar:
+                low, high = self._ends(o, self._ci)
+                columns[f"{o.name}_moe"] = np.maximum(value - low, high - value)
+        return columns
+
+    def _value(self) -> Any:
+        if not self._scalar:
+            return self._frame(self._columns)
+        o = self._plan.outputs[0]
+        x = self._columns[o.name][0].item()
+        return IntAnswer(x, self) if o.integer else FloatAnswer(x, self)
+
+    def _shape(self, columns: dict[str, npt.NDArray[Any]]) -> Any:
+        return next(iter(columns.values()))[0].item() if self._scalar else self._frame(columns)
+
+    def _frame(self, columns: dict[str, npt.NDArray[Any]]) -> Any:
+        keys = self._keys
+        if hasattr(keys, "with_columns"):
+            import polars as pl
+
+            return keys.with_columns([pl.Series(k, v) for k, v in columns.items()])
+        return keys.assign(**columns)
+
+    def _fact(self, o: Output) -> dict[str, Any]:
+        plan = self._plan
+        part = plan.parts[o.part]
+        l1, l2 = plan.sensitivity(o)
+        cells = len(o.answer.coordinates()) > 1
+        facts: dict[str, Any] = {
+            "question": o.question.describe(),
+            "mechanism": part.mechanism,
+            "scale": plan.noise_scale(o),
+            "scale_unit": "rows" if cells or o.question.verb == "count" else "the answer's unit",
+            "noises": len(o.answer.coordinates()),
+            "l1": l1,
+            "l2": l2,
+            "fused_parts": part.fused,
+            "grid_step": float(part.layout.grid.step),
+            "margin_95": o.answer.error(plan.laws, None),
+            "nonnegative": o.question.nonnegative,
+            "round": o.question.round,
+        }
+        if o.question.bounds is not None:
+            facts["bounds"] = [float(b) for b in o.question.bounds]
+        return facts
+
+    def __repr__(self) -> str:
+        name = f" {self.label!r}" if self.label else ""
+        return f"<dpframe release{name}: {self._plan.describe()}, {_cost_text(self)}>\n{self.value!r}"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        inner = getattr(self.value, "_repr_html_", None)
+        body = inner() if inner is not None else f"<pre>{escape(repr(self.value))}</pre>"
+        return f"<div>{body}<small>{escape(self._plan.describe())}: {escape(_cost_text(self))}</small></div>"
+
+
+def _cost_text(release: Release) -> str:
+    cost, policy = release.cost, release._plan.policy
+    parts = [f"rho={float(cost.rho or 0):.4g}" if cost.eps is None else f"eps={show(cost.eps)}"]
+    if cost.delta:
+        parts.append(f"delta={show(cost.delta)}")
+    return f"{', '.join(parts)} per {policy.unit_name}"
+
+
+def _level(level: Any) -> float:
+    ok = isinstance(level, int | float | Fraction) and not isinstance(level, bool) and 0 < level < 1
+    if not ok:
+        raise InputError(f"A level must lie between 0 and 1, not {level!r}. Hint: 0.95")
+    return float(level)
+
+
+def _writable(frame: Any) -> Any:
+    """pandas columns that no file format holds (intervals, periods, mixed objects) as text."""
+    import pandas as pd
+
+    out = frame.copy(deep=False)
+    for name in out.columns:
+        dtype = out[name].dtype
+        if isinstance(dtype, pd.IntervalDtype | pd.PeriodDtype) or pd.api.types.is_object_dtype(dtype):
+            out[name] = out[name].map(lambda v: None if pd.isna(v) else str(v)).astype("string")
+    return out
+
+
+class _Answer:
+    """Shared by the two scalar answers: plain in ``str``, ``format`` and every export, ± in ``repr``."""
+
+    release: Release
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the noise."""
+        return float(self.release.std)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The interval that holds the exact clipped answer with probability ``level``."""
+        low, high = self.release.interval(level)
+        return low, high
+
+    def __repr__(self) -> str:
+        level = self.release._ci or 0.95
+        low, high = self.interval(level)
+        number = str(self)
+        up, down = high - float(number), float(number) - low
+        margin = f"{max(up, down):.4g}" if isinstance(self, float) else f"{max(up, down):.0f}"
+        shown = f"{float(number):.6g}" if isinstance(self, float) else number
+        return f"{shown} ± {margin} ({level:.0%} interval; {_cost_text(self.release)})"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<span>{escape(repr(self))}</span>"
+
+
+class IntAnswer(_Answer, int):
+    """A released integer."""
+
+    def __new__(cls, value: int, release: Release) -> IntAnswer:
+        self = int.__new__(cls, value)
+        self.release = release
+        return self
+
+    def __str__(self) -> str:
+        return int.__repr__(self)
+
+    def __format__(self, spec: str) -> str:
+        return int.__format__(self, spec)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (IntAnswer, (int(self), self.release))
+
+
+class FloatAnswer(_Answer, float):
+    """A released float."""
+
+    def __new__(cls, value: float, release: Release) -> FloatAnswer:
+        self = float.__new__(cls, value)
+        self.release = release
+        return self
+
+    def __str__(self) -> str:
+        return float.__repr__(self)
+
+    def __format__(self, spec: str) -> str:
+        return float.__format__(self, spec)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (FloatAnswer, (float(self), self.release))
+
+
+def make_release(
+    plan: Plan, noisy: list[Ints], source: Source, *, label: str | None, ci: float | None, time: dt.datetime
+) -> Release:
+    """A release with an empty table of its keys; the source is not kept."""
+    if plan.grouped:
+        table = source.table(plan.keys, {})
+    else:
+        table = source.table(None, {"_": np.zeros(1)})
+        table = table.drop("_") if hasattr(table, "with_columns") else table.drop(columns="_")
+    return Release(plan, noisy, table, label=label, ci=ci, time=time)

@@ -1,0 +1,103 @@
+"""What is known of a frame without looking at a cell: names, types, whether a cell can be missing."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpframe.errors import InputError, did_you_mean
+from dpframe.keys import KeyTable
+
+MEASURABLE = ("bool", "int", "float", "decimal", "null")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column's type.
+
+    Attributes
+    ----------
+    name : hashable
+    kind : str
+        bool, int, float, decimal, string, date, datetime, duration, enum, categorical, period,
+        interval, object, null or other.
+    text : str
+        The dtype as its library prints it (without categories that came from the data).
+    nullable : bool
+        Whether the dtype can hold a missing value (NaN counts as missing).
+    native : object
+        The library's dtype; of a pandas Categorical the dtype of its categories' values, because
+        the categories themselves come from the data.
+    """
+
+    name: Hashable
+    kind: str
+    text: str
+    nullable: bool
+    native: Any = field(compare=False, repr=False, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One column on its grid, as engines see it.
+
+    ``k = round_half_even(clip(x, low, high) / step)`` per present row; the engine returns the
+    number of present rows and the sum of ``t = k - base``. ``magic`` is 1.5 * 2**52 * step: adding it
+    to a float64 of size at most 2**51 * step rounds that to a multiple of ``step``.
+    Without bounds (``low is None``) only presence is counted.
+    """
+
+    column: Hashable
+    low: float | None = None
+    high: float | None = None
+    magic: float = 0.0
+    base: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The engine's answer: exact integers per group (or one group). Private; never leaves the pipeline."""
+
+    rows: npt.NDArray[np.int64] = field(repr=False)
+    present: tuple[npt.NDArray[np.int64], ...] = field(repr=False)
+    steps: tuple[npt.NDArray[np.int64], ...] = field(repr=False)
+
+
+class Source(Protocol):
+    """A frame as the pipeline sees it. Its repr shows no cell."""
+
+    library: str
+
+    def names(self) -> list[Hashable]:
+        """Column names, for messages and hints."""
+        ...
+
+    def column(self, name: Hashable) -> Column:
+        """The type of one column; InputError when it is absent or there are two of that name."""
+        ...
+
+    def aggregate(self, measures: tuple[Measure, ...], keys: KeyTable | None) -> Counts:
+        """One pass over the data."""
+        ...
+
+    def table(self, keys: KeyTable | None, columns: dict[str, npt.NDArray[Any]]) -> Any:
+        """Put public results into a frame of the caller's library."""
+        ...
+
+
+def lookup(name: Hashable, names: Iterable[Hashable]) -> None:
+    """Raise InputError unless ``name`` occurs exactly once."""
+    names = list(names)
+    found = sum(1 for x in names if _same(x, name))
+    if found == 0:
+        raise InputError(f"There is no column {name!r}. {did_you_mean(str(name), map(str, names))}")
+    if found > 1:
+        raise InputError(f"There are {found} columns named {name!r}. Hint: rename all but one.")
+
+
+def _same(a: Hashable, b: Hashable) -> bool:
+    return (type(a) is type(b) and a == b) or (isinstance(a, str) and isinstance(b, str) and a == b)

@@ -1,0 +1,575 @@
+"""Sessions: the policy and the budget that releases are charged to.
+
+Privacy: everything released in a session composes sequentially, whatever frame it came from, so no
+copy, filter or join of a frame can refill a budget. A charge is one step under one lock: check and
+record are never apart, and it comes before any data is touched. A failure after it keeps it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import threading
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Hashable, Iterable, Mapping
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from dpframe.accounting.filter import Budget, State
+from dpframe.budget import Cost, Number, rational
+from dpframe.errors import BudgetExceeded, DPWarning, InputError, NoSession, did_you_mean, show
+from dpframe.noise import source
+from dpframe.plan import Plan, Policy
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from dpframe.release import Release
+
+NEIGHBORS = ("add_remove", "replace_one")
+_lock = threading.RLock()  # one for all sessions: a charge may concern several at once
+_stack: ContextVar[tuple[Session, ...]] = ContextVar("dpframe_sessions", default=())
+_in_use: list[Session] = []  # at most one: the process-wide slot of ``use()``
+_open: weakref.WeakSet[Session] = weakref.WeakSet()
+_ID = re.compile(
+    r"(^|_)(id|uuid|guid)$|^(user|username|customer|patient|person|member|email|ssn|household)(_?(name|no|nr|number))?$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class Entry:
+    """One line of a session's account. Public: no value that was read from a frame."""
+
+    index: int
+    time: dt.datetime
+    label: str | None
+    question: str
+    mechanism: str
+    cost: Cost
+    repeat_of: int | None
+    private: bool
+    release: Release | None = field(default=None, repr=False)
+
+
+class Session:
+    """A budget, a neighbouring relation and an account of what was released.
+
+    Parameters
+    ----------
+    eps : number
+        The total epsilon. Everything released in the session is (eps, delta)-DP together.
+    delta : number
+        The total delta (default 0: pure).
+    delta_calls : number, optional
+        The part of delta that single calls may use (default: half); the rest converts rho.
+    rho : number
+        Instead of ``eps``: the total zCDP cost. The guarantee is then delta_calls-approximate rho-zCDP.
+    neighbors : {"add_remove", "replace_one"}
+        What one protected row may do: appear or vanish, or become another.
+    unit : None
+        Whom one protected change concerns; None is one row.
+
+    Raises
+    ------
+    InputError
+        For a budget that is not a positive finite number, or an unknown relation.
+
+    Notes
+    -----
+    Privacy: (eps, delta)-DP per unit for the session's whole transcript, with costs chosen
+    adaptively; the filter is stated and argued in ``dpframe.accounting.filter``.
+
+    Examples
+    --------
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"late": [True, False, True, True]})
+    >>> with dp.Session(eps=1) as s:
+    ...     share = df.dp.clip_mean("late", eps=0.25)
+    >>> s.spent == 0.25
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        eps: Number | None = None,
+        delta: Number | None = None,
+        delta_calls: Number | None = None,
+        rho: Number | None = None,
+        neighbors: str = "add_remove",
+        unit: str | list[str] | None = None,
+    ) -> None:
+        if neighbors not in NEIGHBORS:
+            raise InputError(
+                f"neighbors={neighbors!r} is not a relation. {did_you_mean(str(neighbors), NEIGHBORS)}"
+            )
+        if unit is not None:
+            raise InputError(
+                f"unit={unit!r}: sessions protect one row so far. Hint: leave unit out, and read"
+                " docs/unit-and-eps.md on what that means."
+            )
+        self._setup(_read_budget(eps, delta, delta_calls, rho), Policy(neighbors))
+        _open.add(self)
+
+    def _setup(self, budget: Budget, policy: Policy) -> None:
+        self._budget, self._policy = budget, policy
+        self._state = State()
+        self._entries: deque[Entry] = deque(maxlen=100 if budget.unlimited else None)
+        self._charges = 0
+        self._asked: dict[Plan, int] = {}
+        self._labels: dict[str, Release] = {}
+        self._outer: tuple[Session, ...] = ()
+        self._depth = 0
+        self._tokens: list[Token[tuple[Session, ...]]] = []
+        self._split = False
+        self._warned_id = False
+        self._pid = os.getpid()
+
+    # ---- being current ----
+
+    def __enter__(self) -> Session:
+        self._enter()
+        self._tokens.append(_stack.set((*_stack.get(), self)))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _stack.reset(self._tokens.pop())
+        self._leave()
+
+    def use(self) -> Session:
+        """Make this the session of every call in the process that has none of its own; for notebooks.
+
+        Returns the session itself. ``close()`` ends it. Another session in use is replaced, not closed.
+        """
+        with _lock:
+            if self in _in_use:
+                return self
+            outgoing = list(_in_use)
+            _in_use.clear()
+            for other in outgoing:
+                other._depth -= 1
+            self._enter()
+            _in_use.append(self)
+        return self
+
+    def close(self) -> None:
+        """Stop being the current session. What was spent stays spent; releases stay readable."""
+        with _lock:
+            if self in _in_use:
+                _in_use.remove(self)
+            self._depth = 0
+            self._outer = ()
+            _open.discard(self)
+
+    def _enter(self) -> None:
+        with _lock:
+            self._check_process()
+            outer = tuple(x for x in (*_in_use, *_stack.get()) if x is not self)
+            for x in outer:
+                if x._policy != self._policy:
+                    raise InputError(
+                        f"A session inside another needs the same relation and unit: {self._policy.neighbors},"
+                        f" {self._policy.unit_name} inside {x._policy.neighbors}, {x._policy.unit_name}."
+                    )
+            if self._depth and outer != self._outer:
+                raise InputError(
+                    "This session is already in use inside other sessions. Hint: close it there first."
+                )
+            self._outer = outer
+            self._depth += 1
+            _open.add(self)
+
+    def _leave(self) -> None:
+        with _lock:
+            self._depth -= 1
+            if self._depth <= 0:
+                self.close()
+
+    # ---- charging ----
+
+    def _charge(self, plan: Plan, label: str | None) -> list[Entry]:
+        """Charge this session and those it stands in, or none of them.
+
+        Privacy: one step under one lock; the numbers are exact rationals and there is no tolerance.
+        """
+        with _lock:
+            chain = (self, *self._outer)
+            event, name = plan.event, label or plan.describe()
+            after = []
+            for s in chain:
+                s._check_process()
+                if s._policy != plan.policy:
+                    raise InputError(
+                        f"The plan was made for {plan.policy.neighbors}, {plan.policy.unit_name}; the session"
+                        f" protects {s._policy.neighbors}, {s._policy.unit_name}. Hint: plan it inside the session."
+                    )
+                if s._split:
+                    raise InputError(
+                        "This session's budget was split; its parts grant calls, it grants none."
+                    )
+                state, component = s._budget.grant(event, s._state, name)
+                if state is None:
+                    raise s._exceeded(plan, component, label)
+                after.append(state)
+            now = dt.datetime.now(dt.UTC)
+            return [s._record(state, plan, label, now) for s, state in zip(chain, after)]
+
+    def _record(self, state: State, plan: Plan, label: str | None, now: dt.datetime) -> Entry:
+        before, self._state = self._state, state
+        charged = Cost(
+            None if state.eps is None or before.eps is None else state.eps - before.eps,
+            state.delta - before.delta,
+            state.rho - before.rho,
+        )
+        first = self._asked.setdefault(plan, self._charges)
+        repeat = first if first != self._charges else None
+        mechanisms = ", ".join(dict.fromkeys(p.mechanism for p in plan.parts))
+        entry = Entry(
+            self._charges, now, label, plan.describe(), mechanisms, charged, repeat, source.is_private()
+        )
+        self._charges += 1
+        self._entries.append(entry)
+        return entry
+
+    def _keep(self, entry: Entry, release: Release) -> None:
+        with _lock:
+            entry.release = release
+            if entry.label is not None:
+                self._labels.setdefault(entry.label, release)
+
+    def _exceeded(self, plan: Plan, component: str, label: str | None) -> BudgetExceeded:
+        remaining, budget = self._budget.remaining(self._state), self._budget
+        requested = self._budget.charged(plan.event, self._state).cost
+        what = f"{plan.describe()}" + (f" (label {label!r})" if label else "")
+        if component == "delta":
+            hint = (
+                f"single calls may use delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is"
+                " left. Hint: open the session with a larger delta_calls=, or use mechanism='laplace'."
+            )
+            text = f"delta is used up: {what} asks for delta={show(requested.delta)}; {hint}"
+        elif component == "rho":
+            text = (
+                f"rho is used up: {what} asks for rho={_number(requested.rho)}; "
+                f"{_number(remaining.rho)} of {_number(budget.rho)} remains."
+            )
+        else:
+            asked = (
+                f"eps={show(requested.eps)}" if requested.eps is not None else f"rho={_number(requested.rho)}"
+            )
+            closed = (
+                f" Epsilons can't be added up any more since {self._state.closed_by} was charged by rho."
+                if self._state.closed_by and self._state.eps is None
+                else ""
+            )
+            text = (
+                f"eps is used up: {what} asks for {asked}; at most eps={show(remaining.eps)} (or"
+                f" rho={_number(remaining.rho)}) would be granted of eps={show(budget.eps)}.{closed}"
+                + self._what_fits(plan)
+            )
+        return BudgetExceeded(
+            text, requested=requested, remaining=remaining, component=component, label=label
+        )
+
+    def _what_fits(self, plan: Plan) -> str:
+        """For Gaussian events: the noise multiplier that B would grant."""
+        if not plan.event.rho_alone:
+            return ""
+        left = self._budget.remaining(self._state).rho
+        if not left:
+            return " Gaussian noise needs a session with delta. Hint: delta_calls=delta lets one call use it all."
+        sigma = float(1 / (2 * left)) ** 0.5
+        return f" Gaussian noise would fit at sigma = {sigma:.4g} sensitivities. Hint: rho={float(left):.4g}"
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise NoSession(
+                "This session was opened in another process; a forked child can't share its budget."
+                " Hint: open a session with its own budget in the child."
+            )
+
+    # ---- reading ----
+
+    @property
+    def spent(self) -> Cost:
+        """What has been charged: exact ``.eps``, ``.delta``, ``.rho``; ``float()`` gives eps.
+
+        eps is the least of the sum of epsilons and the conversion of the sum of rho. It is a reading
+        of an odometer; the guarantee of a session is its budget.
+        """
+        return self._budget.spent(self._state)
+
+    @property
+    def remaining(self) -> Cost:
+        """The largest pure eps that would be granted now, and what is left of delta_calls and rho."""
+        if self._budget.unlimited:
+            raise InputError("The ambient session has no limit. Hint: with dp.Session(eps=1) as s: ...")
+        return self._budget.remaining(self._state)
+
+    @property
+    def neighbors(self) -> str:
+        return self._policy.neighbors
+
+    @property
+    def releases(self) -> list[Release]:
+        """Everything released, oldest first. Releases are public; reading them costs nothing."""
+        return [e.release for e in self._entries if e.release is not None]
+
+    @property
+    def last(self) -> Release:
+        """The newest release."""
+        kept = self.releases
+        if not kept:
+            raise InputError("Nothing has been released in this session yet.")
+        return kept[-1]
+
+    def __getitem__(self, label: str) -> Release:
+        if label not in self._labels:
+            raise KeyError(f"No release has the label {label!r}. {did_you_mean(str(label), self._labels)}")
+        return self._labels[label]
+
+    def report(self) -> pl.DataFrame:
+        """The account: one row per charge, oldest first.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``index``, ``time`` (UTC), ``label``, ``question``, ``mechanism``, ``eps``, ``delta``, ``rho``,
+            ``repeat_of`` (index of the first charge for the same question) and ``private`` (false if a
+            test's source of noise was in place).
+        """
+        rows = [
+            (
+                e.index,
+                e.time,
+                e.label,
+                e.question,
+                e.mechanism,
+                None if e.cost.eps is None else float(e.cost.eps),
+                float(e.cost.delta),
+                None if e.cost.rho is None else float(e.cost.rho),
+                e.repeat_of,
+                e.private,
+            )
+            for e in list(self._entries)
+        ]
+        schema: dict[str, Any] = {
+            "index": pl.Int64,
+            "time": pl.Datetime("us", "UTC"),
+            "label": pl.String,
+            "question": pl.String,
+            "mechanism": pl.String,
+            "eps": pl.Float64,
+            "delta": pl.Float64,
+            "rho": pl.Float64,
+            "repeat_of": pl.Int64,
+            "private": pl.Boolean,
+        }
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def split(self, shares: int | Mapping[str, Number], *, by: str = "eps") -> Any:
+        """Divide an unspent budget into sessions of their own.
+
+        Parameters
+        ----------
+        shares : int or mapping
+            A number of equal parts (a list comes back), or names with their fractions (a dict comes
+            back; the fractions add up to at most 1).
+        by : {"eps", "rho"}
+            Whether the parts share eps (each grants while its epsilons add up to its share) or rho.
+
+        Notes
+        -----
+        Privacy: all parts are one transcript of this session's filter: sums of shares of eps and
+        delta_calls (or of rho) are at most the whole. This session grants nothing more.
+        """
+        if by not in ("eps", "rho"):
+            raise InputError(f"by={by!r} must be 'eps' or 'rho'.")
+        if isinstance(shares, Mapping):
+            parts = {k: rational(v, f"shares[{k!r}]") for k, v in shares.items()}
+        elif isinstance(shares, int) and not isinstance(shares, bool) and shares > 0:
+            parts = {str(i): Fraction(1, shares) for i in range(shares)}
+        else:
+            raise InputError(f"split takes a number of parts or a dict of fractions, not {shares!r}.")
+        if not parts or sum(parts.values()) > 1:
+            raise InputError(
+                f"The shares add up to {show(sum(parts.values(), Fraction(0)))}; at most 1 is there."
+            )
+        with _lock:
+            if self._split or self._charges:
+                raise InputError("Only an unspent session can be split.")
+            if by == "rho" and not self._budget.rho_limit:
+                raise InputError("This session has no rho to share. Hint: open it with delta= or rho=.")
+            self._split = True
+            children = {k: self._child(self._budget.share(f, by)) for k, f in parts.items()}
+            _open.discard(self)
+        return children if isinstance(shares, Mapping) else list(children.values())
+
+    def _child(self, budget: Budget) -> Session:
+        child = Session.__new__(Session)
+        child._setup(budget, self._policy)
+        _open.add(child)
+        return child
+
+    def __repr__(self) -> str:
+        b = self._budget
+        if b.unlimited:
+            return f"<dpframe ambient session: no limit, {self._charges} charges, spent {_cost(self.spent)}>"
+        total = f"rho={_number(b.rho)}" if b.eps is None else f"eps={show(b.eps)}"
+        if b.eps is not None and b.delta:
+            total += f", delta={show(b.delta)}"
+        elif b.delta_calls:
+            total += f", delta_calls={show(b.delta_calls)}"
+        return (
+            f"<dpframe session: {total} per {self._policy.unit_name} ({self._policy.neighbors}),"
+            f" {self._charges} charges, spent {_cost(self.spent)}>"
+        )
+
+    def __copy__(self) -> Any:
+        raise TypeError("A session can't be copied: a copy would have its budget twice. Hint: pass it along.")
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise TypeError("A session can't be copied: a copy would have its budget twice. Hint: pass it along.")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("A session can't be pickled: a copy would have its budget twice.")
+
+
+class _Ambient(Session):
+    """Where calls go when nobody opened a session: records, has no limit, and says so once."""
+
+    def __init__(self) -> None:
+        self._setup(Budget(), Policy())
+        self.said = False
+
+
+_ambient = _Ambient()
+
+
+def policy_of(session: Session | None) -> Policy:
+    """The policy a plan is made under: the given session's, the current one's, or the default."""
+    if session is not None:
+        return session._policy
+    stack = _stack.get() or tuple(_in_use)
+    return stack[-1]._policy if stack else Policy()
+
+
+def current(session: Session | None = None) -> Session:
+    """The session to charge.
+
+    Raises
+    ------
+    NoSession
+        When a budgeted session is open but not in use here, or ``DPFRAME_REQUIRE_SESSION`` is set and
+        there is none: a query never falls through to the session without a limit.
+    """
+    if session is not None:
+        if not isinstance(session, Session):
+            raise TypeError(f"session= takes a dp.Session, not a {type(session).__name__}.")
+        return session
+    stack = _stack.get() or tuple(_in_use)
+    if stack:
+        return stack[-1]
+    if len(_open):
+        raise NoSession(
+            "A session with a budget is open but not in use here, so it is unclear who pays. Hint: with s: ..."
+            " or s.use(), or pass session=s; s.close() gives it up."
+        )
+    if os.environ.get("DPFRAME_REQUIRE_SESSION", "") not in ("", "0"):
+        raise NoSession(
+            "DPFRAME_REQUIRE_SESSION is set and no session is in use. Hint: with dp.Session(eps=1) as s: ..."
+        )
+    return _ambient
+
+
+def after_fork() -> None:
+    """A child starts with free locks and an ambient session of its own."""
+    global _lock, _ambient
+    _lock = threading.RLock()
+    _ambient = _Ambient()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=after_fork)
+
+
+def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
+    """Tell the analyst what they may not expect. Depends on calls and schema, never on cells."""
+    if isinstance(session, _Ambient) and not session.said:
+        session.said = True
+        _warn(
+            "No session is open: this call is recorded but nothing limits the total."
+            " Hint: with dp.Session(eps=1) as s: ..."
+        )
+    if entry.repeat_of is not None and not isinstance(session, _Ambient):
+        n = sum(1 for e in session._entries if e.repeat_of == entry.repeat_of) + 1
+        where = next((e.label for e in session._entries if e.index == entry.repeat_of and e.label), None)
+        position = sum(1 for e in session._entries if e.release is not None and e.index < entry.repeat_of)
+        answer = f"s[{where!r}]" if where else f"s.releases[{position}]"
+        _warn(
+            f"{entry.question} is asked for the {n}{_suffix(n)} time in this session and was charged again; the"
+            f" first answer is {answer}. On the same data, read that instead."
+        )
+    if session._policy.unit is None and not session._warned_id:
+        found = next((str(x) for x in names if isinstance(x, str) and _ID.search(x)), None)
+        if found is not None:
+            session._warned_id = True
+            _warn(
+                f"One row is protected, not one {found!r}: whoever has many rows is protected less. See"
+                " docs/unit-and-eps.md."
+            )
+
+
+def _warn(text: str) -> None:
+    level, here = 2, os.path.dirname(__file__)
+    frame: Any = __import__("sys")._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(here):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, DPWarning, stacklevel=level)
+
+
+def _suffix(n: int) -> str:
+    return "th" if 10 <= n % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+
+
+def _number(x: Fraction | None) -> str:
+    return "none" if x is None else f"{float(x):.6g}"
+
+
+def _cost(c: Cost) -> str:
+    if c.eps is None:
+        return f"rho={_number(c.rho)}"
+    return f"eps={show(c.eps)}" + (f", delta={show(c.delta)}" if c.delta else "")
+
+
+def _read_budget(eps: Any, delta: Any, delta_calls: Any, rho: Any) -> Budget:
+    if eps is None and rho is None:
+        raise InputError("A session needs a budget. Hint: dp.Session(eps=1) or dp.Session(eps=1, delta=1e-6)")
+    if eps is not None and rho is not None:
+        raise InputError("A session has one budget: eps= (with delta=) or rho=, not both.")
+    if rho is not None:
+        if delta is not None:
+            raise InputError(
+                "rho= goes with delta_calls=, not with delta=. Hint: dp.Session(rho=0.1, delta_calls=1e-6)"
+            )
+        calls = (
+            Fraction(0) if delta_calls is None else rational(delta_calls, "delta_calls", zero=True, below=1)
+        )
+        return Budget(None, calls, calls, rational(rho, "rho"))
+    total = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
+    calls = total / 2 if delta_calls is None else rational(delta_calls, "delta_calls", zero=True, below=1)
+    if calls > total:
+        raise InputError(f"delta_calls={show(calls)} is more than delta={show(total)}.")
+    return Budget(rational(eps, "eps"), total, calls)
+
+
+__all__ = ["NEIGHBORS", "Session", "current", "policy_of", "say"]

@@ -1,0 +1,334 @@
+"""What can be asked: count, clip_sum, clip_mean.
+
+A statistic says what it needs (a column, bounds) and how its answer is made from noisy pieces.
+Adding one means adding a class here; planner, engines and mechanisms know no statistics.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframe.answers import Answer, Linear, Ratio
+from dpframe.budget import Number, rational
+from dpframe.errors import InputError, show
+from dpframe.layout import Layout
+
+Bounds = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(ABC):
+    """One question about a column (or about rows). Immutable; holds no data.
+
+    Attributes
+    ----------
+    column : hashable or None
+    bounds : (Fraction, Fraction) or None
+    name : str or None
+        The name of the output column.
+    eps : Fraction or None
+        An epsilon of its own: the aggregate then shares no noise with others.
+    nonnegative : bool
+        Raise negative answers to zero (free post-processing; biases small answers upwards).
+    round : int or None
+        Round the answer to this many decimals (free post-processing).
+    """
+
+    column: Hashable | None
+    bounds: Bounds | None = None
+    name: str | None = None
+    eps: Fraction | None = None
+    nonnegative: bool = False
+    round: int | None = None
+
+    def alias(self, name: str) -> Aggregate:
+        """Return the same question with an output name."""
+        if not isinstance(name, str):
+            raise TypeError(f"alias takes a str, not {type(name).__name__}.")
+        return replace(self, name=name)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the statistic measures values, and so needs bounds."""
+        return True
+
+    @property
+    def alone(self) -> bool:
+        """Whether one plain piece answers it when nothing else is asked of its column."""
+        return True
+
+    @property
+    @abstractmethod
+    def verb(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def default_name(self) -> str: ...
+
+    @abstractmethod
+    def answer(self, layout: Layout) -> Answer:
+        """How the noisy coordinates of its column's layout become the answer."""
+
+    def describe(self) -> str:
+        """The call, as one would type it."""
+        parts = [] if self.column is None else [repr(self.column)]
+        if self.bounds is not None:
+            parts.append(f"bounds=({show(self.bounds[0])}, {show(self.bounds[1])})")
+        return f"{self.verb}({', '.join(parts)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Aggregate):
+    @property
+    def bounded(self) -> bool:
+        return False
+
+    @property
+    def verb(self) -> str:
+        return "count"
+
+    @property
+    def default_name(self) -> str:
+        return "count" if self.column is None else f"{self.column}_count"
+
+    def answer(self, layout: Layout) -> Answer:
+        return Linear(layout.present, integer=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipSum(Aggregate):
+    @property
+    def verb(self) -> str:
+        return "clip_sum"
+
+    @property
+    def default_name(self) -> str:
+        return f"{self.column}_sum"
+
+    def answer(self, layout: Layout) -> Answer:
+        return Linear(layout.total, integer=layout.grid.integer)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipMean(Aggregate):
+    n: int | None = None
+
+    @property
+    def alone(self) -> bool:
+        return self.n is not None
+
+    @property
+    def verb(self) -> str:
+        return "clip_mean"
+
+    @property
+    def default_name(self) -> str:
+        return f"{self.column}_mean"
+
+    def answer(self, layout: Layout) -> Answer:
+        grid = layout.grid
+        middle = (grid.low + grid.high) / 2
+        assert self.bounds is not None
+        if self.n is None:
+            u, v = layout.cells
+            return Ratio(u, v, grid.count, middle, (grid.high - grid.low) / 2, self.bounds)
+        terms = tuple((i, c / self.n) for i, c in layout.centred)
+        return Linear(terms, const=middle, clamp=self.bounds)
+
+    def describe(self) -> str:
+        text = super(ClipMean, self).describe()
+        return text if self.n is None else f"{text[:-1]}, n={self.n})"
+
+
+def count(
+    column: Hashable | None = None,
+    *,
+    eps: Number | None = None,
+    nonnegative: bool = False,
+    round: int | None = None,
+) -> Count:
+    """Ask for the number of rows, or of the rows in which ``column`` is not missing.
+
+    Parameters
+    ----------
+    column : hashable, optional
+        None counts rows; a name counts non-missing cells (null and NaN are missing).
+    eps : number, optional
+        An epsilon of its own within ``dp_agg``.
+    nonnegative : bool
+        Raise negative answers to zero.
+    round : int, optional
+        Decimals to round to (negative: tens, hundreds).
+
+    Returns
+    -------
+    Count
+        For ``agg(...)`` and ``dp_agg(...)``; ``.alias(name)`` names the output. The answer is Int64.
+
+    Notes
+    -----
+    Privacy: one row changes the count by at most 1 under both relations (a replaced row may have
+    been filtered away, so it is never 0).
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.count().describe()
+    'count()'
+    """
+    return Count(column, None, **_common(eps, nonnegative, round))
+
+
+def clip_sum(
+    column: Hashable,
+    *,
+    bounds: tuple[Number, Number] | None = None,
+    B: Number | None = None,
+    eps: Number | None = None,
+    nonnegative: bool = False,
+    round: int | None = None,
+) -> ClipSum:
+    """Ask for the sum of a column's values, each clipped to public bounds.
+
+    Parameters
+    ----------
+    column : hashable
+        A Boolean, integer, float or Decimal column. Missing cells add nothing; inf is clipped.
+    bounds : (low, high)
+        In the column's unit, from knowledge about the world and never from the frame.
+        Boolean columns need none.
+    B : number
+        Short for ``bounds=(-B, B)``.
+    eps, nonnegative, round
+        As in :func:`count`.
+
+    Returns
+    -------
+    ClipSum
+        The answer is Int64 for integer and Boolean columns with integer bounds, else Float64.
+
+    Raises
+    ------
+    InputError
+        Without bounds, with both, or with bounds that are equal, reversed or not finite.
+
+    Notes
+    -----
+    Privacy: one row changes the sum by at most max(\\|low\\|, \\|high\\|) when it appears or vanishes,
+    and by at most max(high, 0) - min(low, 0) when it becomes another.
+    """
+    return ClipSum(column, parse_bounds("clip_sum", column, bounds, B), **_common(eps, nonnegative, round))
+
+
+def clip_mean(
+    column: Hashable,
+    *,
+    bounds: tuple[Number, Number] | None = None,
+    B: Number | None = None,
+    n: int | None = None,
+    eps: Number | None = None,
+    nonnegative: bool = False,
+    round: int | None = None,
+) -> ClipMean:
+    """Ask for the mean of a column's non-missing values, each clipped to public bounds.
+
+    Parameters
+    ----------
+    column, bounds, B, eps, nonnegative, round
+        As in :func:`clip_sum`.
+    n : int, optional
+        The number of values, if it is public: a number you type, never read from the frame.
+
+    Returns
+    -------
+    ClipMean
+        The answer is Float64 and lies within the bounds; the mean of nothing is their midpoint.
+
+    Notes
+    -----
+    Privacy: without ``n`` each row is spread over two cells (its place between the bounds, in exact
+    steps), so it moves them by 1 in L1 altogether, and mean, sum and count come from the same noise.
+    With ``n`` the published number is the sum of distances from the midpoint, moved by at most
+    (high - low)/2 (twice that when a row becomes another).
+    """
+    if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
+        raise InputError(
+            f"n={n!r} must be a whole number of rows that is public, at least 1. Hint: leave n out, and"
+            " the number of rows is estimated privately at no extra cost."
+        )
+    parsed = parse_bounds("clip_mean", column, bounds, B)
+    return ClipMean(column, parsed, n=None if n is None else int(n), **_common(eps, nonnegative, round))
+
+
+def _common(eps: Number | None, nonnegative: bool, round: int | None) -> dict[str, Any]:
+    if not isinstance(nonnegative, bool):
+        raise InputError(f"nonnegative={nonnegative!r} must be True or False.")
+    if round is not None and (isinstance(round, bool) or not isinstance(round, int)):
+        raise InputError(f"round={round!r} must be a whole number of decimals. Hint: round=2")
+    exact = None if eps is None else rational(eps, "eps")
+    return {"eps": exact, "nonnegative": nonnegative, "round": round}
+
+
+def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any) -> Bounds | None:
+    """Read ``bounds=(low, high)`` or ``B=b`` into exact rationals (None for neither).
+
+    Privacy: bounds are typed by the caller. Anything that may have been read from a column (an
+    array, a Series) is refused by type.
+    """
+    if bounds is not None and B is not None:
+        raise InputError(f"{verb}({column!r}) got both bounds= and B=. Hint: B=b means bounds=(-b, b).")
+    if B is not None:
+        b = _bound(B, "B", verb)
+        if b <= 0:
+            raise InputError(
+                f"B={B!r} must be more than zero: it means bounds=(-B, B), and equal bounds would leave no"
+                " room for an answer. Hint: bounds=(0, 100)"
+            )
+        return (-b, b)
+    if bounds is None:
+        return None
+    if isinstance(bounds, str) or not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise InputError(
+            f"bounds of {verb}({column!r}) must be a pair (low, high) of numbers that you type, not"
+            f" {_kind(bounds)}. Hint: bounds=(0, 100)"
+        )
+    low, high = _bound(bounds[0], "bounds[0]", verb), _bound(bounds[1], "bounds[1]", verb)
+    if low >= high:
+        how = "equal" if low == high else "the wrong way round"
+        raise InputError(
+            f"bounds=({show(low)}, {show(high)}) are {how}; low must be less than high. Hint: bounds=(0, 100)"
+        )
+    return (low, high)
+
+
+def _bound(x: Any, name: str, verb: str) -> Fraction:
+    value = x.item() if isinstance(x, np.generic) else x
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
+        raise InputError(f"{name} of {verb} must be a number that you type, not {_kind(x)}.")
+    if not isinstance(value, int | Fraction) and not np.isfinite(float(value)):
+        raise InputError(f"{name}={value} of {verb} must be finite. Hint: bounds=(0, 100)")
+    return Fraction(value)
+
+
+def _kind(x: object) -> str:
+    if isinstance(x, tuple | list):
+        return f"{len(x)} values"
+    return repr(x) if isinstance(x, str | bool | type(None)) else f"a {type(x).__name__}"
+
+
+def post_processing(nonnegative: Any, round: Any) -> dict[str, Any]:
+    """The call's ``nonnegative=`` and ``round=``, checked; only those that were given."""
+    given: dict[str, Any] = {}
+    if nonnegative is not None:
+        given["nonnegative"] = nonnegative
+    if round is not None:
+        given["round"] = round
+    _common(None, given.get("nonnegative", False), given.get("round"))
+    return given
