@@ -87,7 +87,8 @@ class Linear(Answer):
     def _halfwidth(self, laws: Laws, level: float) -> float:
         w = halfwidth(self._weighted(laws), level)
         # An answer rounded to integers is within w exactly when the sum was within w + 1/2.
-        return float(max(0, np.ceil(w - 0.5))) if self.integer and len(self.terms) > 1 else w
+        exact = len(self.terms) == 1 and self.terms[0][1] == 1
+        return float(max(0, np.ceil(w - 0.5))) if self.integer and not exact else w
 
 
 @dataclass(frozen=True, slots=True)

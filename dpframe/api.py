@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Generic, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
 from dpframe import pipeline, stats
 from dpframe.budget import Cost, Number, rational
@@ -15,10 +15,13 @@ from dpframe.engine.polars import as_source
 from dpframe.errors import InputError, UnknownName, did_you_mean, show
 from dpframe.explain import Explanation, explain
 from dpframe.mechanisms.base import Target
-from dpframe.plan import Plan, Request, make_plan, own_epsilons, solve_error
+from dpframe.plan import Limits, Plan, Request, make_plan, own_epsilons, solve_error
 from dpframe.release import Release, _level
 from dpframe.schema import Source
 from dpframe.session import Session, current, policy_of
+
+if TYPE_CHECKING:
+    from dpframe.partition import Partition
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,6 +48,11 @@ class Options(TypedDict, total=False):
         A registry name, or "auto" (default): the least noise for the guarantee.
     session : Session
         Pays instead of the current session.
+    max_groups, max_rows_per_group, max_rows : int
+        In a session with a unit: in how many groups a unit may count, for how many rows in each; for
+        how many rows without groups. The noise grows with them; who has more is scaled down.
+    threshold : {"units", "rows"}
+        With unknown keys and a unit: what decides whether a group is large enough (default units).
     label : str
         Names the answer: ``s["label"]``.
     ci : float
@@ -63,6 +71,10 @@ class Options(TypedDict, total=False):
     relative_to: float | None
     mechanism: str
     session: Session | None
+    max_groups: int | None
+    max_rows_per_group: int | None
+    max_rows: int | None
+    threshold: str | None
     label: str | None
     ci: float | None
     nonnegative: bool
@@ -170,11 +182,18 @@ def _unknown_verb(owner: str, name: str, known: list[str]) -> UnknownName:
 class Verbs(Generic[R]):
     """The questions one can ask; what comes back is decided by the subclass."""
 
-    __slots__ = ("_by", "_keys", "_source")
+    __slots__ = ("_by", "_defaults", "_keys", "_source")
     _owner = "df.dp"
 
-    def __init__(self, source: Source, by: tuple[Hashable, ...] | None = None, keys: Any = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        by: tuple[Hashable, ...] | None = None,
+        keys: Any = None,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> None:
         self._source, self._by, self._keys = source, by, keys
+        self._defaults = {k: v for k, v in (defaults or {}).items() if v is not None}
 
     def _finish(self, bound: BoundPlan) -> R:
         raise NotImplementedError
@@ -359,6 +378,7 @@ class Verbs(Generic[R]):
     dp_agg = agg
 
     def _ask(self, aggregates: tuple[stats.Aggregate, ...], options: Any, *, scalar: bool) -> R:
+        options = {**self._defaults, **options}
         return self._finish(_bind(self._source, aggregates, self._by, self._keys, options, scalar))
 
     def __getattr__(self, name: str) -> Any:
@@ -372,24 +392,63 @@ class Verbs(Generic[R]):
 
 
 class Grouped(Verbs[R]):
-    """Groups of a frame: the same questions, one row of answers per listed key."""
+    """Groups of a frame: the same questions, one row of answers per group."""
 
     __slots__ = ("_then",)
     _owner = "df.dp.groupby(...)"
 
-    def __init__(self, source: Source, by: tuple[Hashable, ...], keys: Any, then: Callable[[BoundPlan], R]):
-        super().__init__(source, by, keys)
+    def __init__(
+        self,
+        source: Source,
+        by: tuple[Hashable, ...],
+        keys: Any,
+        defaults: Mapping[str, Any],
+        then: Callable[[BoundPlan], R],
+    ) -> None:
+        super().__init__(source, by, keys, defaults)
         self._then = then
 
     def _finish(self, bound: BoundPlan) -> R:
         return self._then(bound)
 
+    @verb
+    def keys(self, **options: Unpack[Options]) -> R:
+        """Release which groups occur, and nothing about them.
+
+        Parameters
+        ----------
+        **options
+            ``eps`` and ``delta``; with a unit ``max_groups``; ``session``, ``label``.
+
+        Returns
+        -------
+        frame with the grouping columns, sorted
+
+        Notes
+        -----
+        Privacy: (eps, delta)-DP per protected unit. A group of n units appears with the largest
+        probability that any (eps/L0, delta')-DP rule allows (truncated geometric); one unit's key
+        appears with probability at most delta.
+        """
+        if self._keys is not None:
+            raise InputError(
+                "keys() asks which groups occur, and keys= lists them already. Hint: leave keys= out."
+            )
+        return self._ask((), options, scalar=False)
+
 
 class _FrameVerbs(Verbs[R]):
     __slots__ = ()
 
-    def groupby(self, *by: Any, keys: Any = None, **unknown: Any) -> Grouped[R]:
-        """Group rows by public keys.
+    def groupby(
+        self,
+        *by: Any,
+        keys: Any = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+        **unknown: Any,
+    ) -> Grouped[R]:
+        """Group rows by public keys, or by keys that are found at the price of delta.
 
         Parameters
         ----------
@@ -397,29 +456,38 @@ class _FrameVerbs(Verbs[R]):
         keys : list, dict of lists, range, Enum class, ``dp.public(...)`` or "declared"
             The groups to release, whether they occur or not: values for one column; tuples, or a dict
             of lists (every combination) for several. Rows of other groups are left out. Anything
-            read from data must be declared with :func:`dpframe.public`.
+            read from data must be declared with :func:`dpframe.public`. Without keys, the call needs
+            ``delta=``, and groups appear if a noisy count of them reaches a threshold.
+        max_groups, max_rows_per_group : int
+            See :class:`Options`.
 
         Returns
         -------
         Grouped
-            With ``count``, ``clip_sum``, ``clip_mean`` and ``dp_agg``.
+            With ``count``, ``clip_sum``, ``clip_mean``, ``dp_agg`` and ``keys``.
 
         Notes
         -----
         Privacy: a row is in one group, so one charge covers all of them (parallel composition); under
-        replace_one a row may move between two, and sensitivities double.
+        replace_one a row may move between two, and sensitivities double. A unit is in up to
+        ``max_groups`` groups, and noise is made for all of them together.
         """
         for name in unknown:
-            raise _unknown_argument("groupby", name, ["keys"])
-        names = tuple(by[0]) if len(by) == 1 and isinstance(by[0], list) else by
-        for x in names:
-            if not isinstance(x, Hashable):
-                raise TypeError(
-                    f"groupby takes column names, not a {type(x).__name__}. Hint: groupby('city', keys=[...])"
-                )
-        return Grouped(self._source, names, keys, self._finish)
+            raise _unknown_argument("groupby", name, ["keys", "max_groups", "max_rows_per_group"])
+        limits = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
+        return Grouped(self._source, _names(by), keys, {**self._defaults, **limits}, self._finish)
 
     group_by = groupby
+
+
+def _names(by: tuple[Any, ...]) -> tuple[Hashable, ...]:
+    names = tuple(by[0]) if len(by) == 1 and isinstance(by[0], list) else by
+    for x in names:
+        if not isinstance(x, Hashable):
+            raise TypeError(
+                f"groupby takes column names, not a {type(x).__name__}. Hint: groupby('city', keys=[...])"
+            )
+    return names
 
 
 class FrameDP(_FrameVerbs[Any]):
@@ -430,10 +498,66 @@ class FrameDP(_FrameVerbs[Any]):
 
     __slots__ = ()
 
+    def partition_by(
+        self,
+        *by: Any,
+        keys: Any = None,
+        eps: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+        session: Session | None = None,
+        label: str | None = None,
+    ) -> Partition:
+        """Divide the frame by public keys into parts that spend side by side.
+
+        Parameters
+        ----------
+        *by, keys, max_groups, max_rows_per_group
+            As in ``groupby``; keys are needed.
+        eps, delta, rho : number
+            The cap of each part. The session is charged once, now: the cap, times max_groups with a
+            unit, times 2 under replace_one.
+
+        Returns
+        -------
+        Partition
+            A read-only mapping from key to part, in the order of ``keys``; ``parts["EWR"].dp`` has all verbs.
+
+        Notes
+        -----
+        Privacy: see ``dpframe.partition``; parallel composition over disjoint parts, adaptively.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"g": ["a", "a", "b"], "x": [1.0, 2.0, 3.0]})
+        >>> with dp.Session(eps=1e6) as s:
+        ...     parts = df.dp.partition_by("g", keys=["a", "b"], eps=1e6)
+        ...     counts = {k: int(p.dp.count(eps=1e6)) for k, p in parts.items()}
+        >>> counts, float(s.spent)
+        ({'a': 2, 'b': 1}, 1000000.0)
+        """
+        from dpframe.partition import make_partition
+
+        return make_partition(
+            self._source,
+            _names(by),
+            keys,
+            eps=eps,
+            delta=delta,
+            rho=rho,
+            max_groups=max_groups,
+            max_rows_per_group=max_rows_per_group,
+            session=session if session is not None else self._defaults.get("session"),
+            label=label,
+        )
+
     @property
     def plan(self) -> FramePlans:
         """The same verbs, returning a :class:`BoundPlan` instead of an answer. Nothing is spent."""
-        return FramePlans(self._source)
+        return FramePlans(self._source, defaults=self._defaults)
 
     def _finish(self, bound: BoundPlan) -> Any:
         return bound.release().value
@@ -575,9 +699,10 @@ def _bind(
     after = stats.post_processing(options.get("nonnegative"), options.get("round"))
     if after:
         aggregates = tuple(replace(a, **after) for a in aggregates)
-    aggregates, target, error, rows = _target(aggregates, options)
-    request = Request(aggregates, target, mechanism, by, keys, scalar and by is None)
-    policy = policy_of(session)
+    aggregates, target, error, rows = _target(aggregates, options, unknown=by is not None and keys is None)
+    policy, defaults = policy_of(session)
+    limits = _limits(options, defaults, grouped=by is not None)
+    request = Request(aggregates, target, mechanism, by, keys, scalar and by is None, limits)
     if error is not None:
         plan = solve_error(request, source, policy, error, rows)
     else:
@@ -585,13 +710,34 @@ def _bind(
     return BoundPlan(plan, source, session, label, ci, rows)
 
 
+def _limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:
+    """The call's limits over the session's; those that don't fit the call are refused when typed."""
+    wrong = ("max_rows",) if grouped else ("max_groups", "max_rows_per_group", "threshold")
+    typed: Mapping[str, Any] = options
+    for name in wrong:
+        if typed.get(name) is not None:
+            hint = "max_rows_per_group=" if grouped else "max_rows="
+            raise InputError(f"{name}= does not go with {'groups' if grouped else 'no groups'}. Hint: {hint}")
+    threshold = options.get("threshold")
+    if threshold not in (None, "units", "rows"):
+        raise InputError(f"threshold={threshold!r} must be 'units' or 'rows'.")
+    if not grouped:
+        return Limits(max_rows=options.get("max_rows") or defaults.max_rows)
+    return Limits(
+        options.get("max_groups") or defaults.max_groups,
+        options.get("max_rows_per_group") or defaults.max_rows_per_group,
+        None,
+        threshold,
+    )
+
+
 def _target(
-    aggregates: tuple[stats.Aggregate, ...], options: Options
+    aggregates: tuple[stats.Aggregate, ...], options: Options, *, unknown: bool
 ) -> tuple[tuple[stats.Aggregate, ...], Target, float | None, float | None]:
     """Exactly one of eps, rho, error; the rest must go with it."""
     eps, rho, error = options.get("eps"), options.get("rho"), options.get("error")
     given = [k for k, v in (("eps", eps), ("rho", rho), ("error", error)) if v is not None]
-    own = all(a.eps is not None for a in aggregates)
+    own = bool(aggregates) and all(a.eps is not None for a in aggregates)
     if len(given) > 1:
         raise InputError(
             f"{' and '.join(x + '=' for x in given)} were given; a call takes one of eps=, rho=, error=."
@@ -609,7 +755,7 @@ def _target(
         )
     delta = options.get("delta")
     d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
-    if d and rho is not None:
+    if d and rho is not None and not unknown:
         raise InputError(
             "delta= does not go with rho=: Gaussian noise has a rho without any delta. Hint: leave delta out."
         )
@@ -617,7 +763,7 @@ def _target(
         aggregates, eps = own_epsilons(aggregates, eps, rational), None
         target = Target(None, d)
     elif rho is not None:
-        target = Target(rho=rational(rho, "rho"))
+        target = Target(None, d, rational(rho, "rho"))
     else:
         target = Target(None if eps is None else rational(eps, "eps"), d)
     wanted = None

@@ -141,15 +141,16 @@ class Event:
         Charged against the session's ``delta_calls``.
     rho : Fraction
         A zCDP bound of the good part (the whole, when delta is 0).
-    rho_alone : bool
-        True when ``rho`` holds for the whole release without any delta (Gaussian laws), so that
-        the event may be charged by rho when there is no delta left.
+    delta_alone : Fraction or None
+        The delta that remains when the event is charged by ``rho`` without its eps: 0 for Gaussian
+        laws, the threshold's delta when keys are thresholded as well; None where rho holds only
+        together with ``delta``.
     """
 
     eps: Fraction | None
     delta: Fraction
     rho: Fraction
-    rho_alone: bool = False
+    delta_alone: Fraction | None = None
 
     @property
     def cost(self) -> Cost:
@@ -168,7 +169,5 @@ def compose(events: tuple[Event, ...]) -> Event:
         eps = None if eps is None or e.eps is None else eps + e.eps
         delta += e.delta
         rho += e.rho
-    alone = all(e.rho_alone or (e.delta == 0 and e.eps is not None) for e in events) and any(
-        e.rho_alone for e in events
-    )
-    return Event(eps, delta, rho, alone)
+    alone = [e.delta if e.delta_alone is None else e.delta_alone for e in events]
+    return Event(eps, delta, rho, sum(alone, Fraction(0)) if sum(alone) < delta else None)

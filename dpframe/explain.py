@@ -8,6 +8,7 @@ from typing import Any
 from dpframe.answers import Ratio
 from dpframe.errors import show
 from dpframe.plan import Output, Plan
+from dpframe.release import bounding_text
 
 ROWS = (100, 1_000, 10_000)
 
@@ -38,14 +39,18 @@ def explain(plan: Plan, remaining: str | None, rows: float | None) -> Explanatio
         f"  protects    {relation}",
         f"  costs       {cost_text(plan)}",
     ]
-    if plan.keys is not None:
-        names = ", ".join(str(n) for n in plan.keys.names)
+    if plan.bounding is not None:
         lines.append(
-            f"  groups      {plan.keys.size:,} listed by {names}; each row is in one, so the cost is paid once"
+            f"  bounds      {bounding_text(plan)}; more is scaled down, groups are chosen by salted hash"
         )
+    if plan.grouped:
+        names = ", ".join(str(c.name) for c in plan.by)
+        known = f"{plan.keys.size:,} listed" if plan.keys is not None else "those found with enough in them,"
+        lines.append(f"  groups      {known} by {names}; the cost is paid once for all")
+    lines += _survival(plan)
     for o in plan.outputs:
         lines += _output(plan, o, rows)
-    fused = max(p.fused for p in plan.parts)
+    fused = max((p.fused for p in plan.parts), default=1)
     if fused > 1:
         lines.append(
             f"  split       {fused} parts share the budget equally (noise of each × {fused} for laplace)"
@@ -56,6 +61,28 @@ def explain(plan: Plan, remaining: str | None, rows: float | None) -> Explanatio
     if remaining:
         lines.append(f"  session     {remaining}")
     return Explanation("\n".join(lines))
+
+
+def _survival(plan: Plan) -> list[str]:
+    """The threshold and the odds that a group of a given size is released."""
+    if plan.selection is not None:
+        half, what = float(plan.selection.size), plan.policy.unit_name
+        odds = [(n, plan.selection.odds(n)) for n in _sizes(half)]
+    elif plan.threshold is not None:
+        t = plan.threshold
+        half, what = t.size, t.counted
+        odds = [(n, t.odds(plan.pieces[t.coordinates[0]].noise, n)) for n in _sizes(half)]
+    else:
+        return []
+    shown = ", ".join(f"{n:,} {p:.3g}" for n, p in odds)
+    things = "rows" if what == "row" else f"distinct {what}"
+    return [f"  threshold   about {half:,.4g} {things} in a group; chance of release by size: {shown}"]
+
+
+def _sizes(half: float) -> list[int]:
+    return sorted(
+        {1, max(1, round(half / 2)), max(1, round(half)), max(1, round(half * 1.5)), max(1, round(half * 2))}
+    )
 
 
 def cost_text(plan: Plan) -> str:

@@ -70,6 +70,10 @@ class KeyColumn:
         What the engine compares with: the column's own dtype, or Int64 codes of ``distinct``.
     distinct : dict or None
         For looked-up kinds: (type tag, value) of each distinct key -> its code.
+    values : tuple or None
+        The keys as Python values; None for a range.
+    text : bool
+        For looked-up kinds: whether the keys are text.
     """
 
     name: Hashable
@@ -103,6 +107,11 @@ class KeyTable:
     @property
     def names(self) -> tuple[Hashable, ...]:
         return tuple(c.name for c in self.columns)
+
+    def rows(self) -> list[Any]:
+        """The keys in order: values of one column, tuples of several."""
+        lists = [c.values if c.values is not None else c.engine.to_list() for c in self.columns]
+        return list(lists[0]) if len(lists) == 1 else list(zip(*lists))
 
 
 def key_table(by: tuple[Hashable, ...], types: tuple[Column, ...], keys: Any) -> KeyTable:
@@ -268,7 +277,7 @@ def _key_column(column: Column, values: Sequence[Any]) -> KeyColumn:
         series = pl.Series(converted, dtype=native, strict=True)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
         raise _unfit(column, next((v for v in plain if v is not None), None)) from None
-    return KeyColumn(column.name, column.kind, series)
+    return KeyColumn(column.name, column.kind, series, None, tuple(plain))
 
 
 def _engine_dtype(column: Column, values: list[Any]) -> Any:

@@ -47,11 +47,14 @@ class Grid:
         return self.last * self.step
 
 
-def make_grid(column: Column, low: Fraction, high: Fraction, *, sum_alone: bool) -> Grid:
+def make_grid(
+    column: Column, low: Fraction, high: Fraction, *, sum_alone: bool, fold: int | None = None
+) -> Grid:
     """Choose the grid of a column and its bounds.
 
-    Integer and Boolean columns with integer bounds at most 2**30 apart keep step 1 and integer
-    answers. Else the step is the least power of two that leaves at most 2**30 steps between the
+    Integer and Boolean columns with integer bounds at most 2**30 apart have integer answers, and
+    step 1 unless rows are scaled down per unit (``fold``, the number of rows a unit may count for:
+    on steps of 1, scaling down would be a majority vote). Else the step is the least power of two that leaves at most 2**30 steps between the
     bounds (for a sum alone: between 0 and the farther bound, too) and at most 2**51 from zero.
 
     Raises
@@ -71,12 +74,15 @@ def make_grid(column: Column, low: Fraction, high: Fraction, *, sum_alone: bool)
         )
     room = max(span, far) if sum_alone else span
     whole = column.kind in ("int", "bool") and low.denominator == high.denominator == 1
-    if whole and room <= MOST_STEPS and far <= 2**51:
+    integer = whole and room <= MOST_STEPS and far <= 2**51
+    if integer and fold is None:
         return Grid(Fraction(1), int(low), int(high), True)
-    e = max(_log2_ceil(room) - 30, _log2_ceil(far) - 51)
+    # Noise grows with the rows of a unit; a coarser grid (2**20 steps at least) leaves it room.
+    coarser = min(10, max(0, (fold or 1).bit_length() - 12))
+    e = max(_log2_ceil(room) - 30 + coarser, _log2_ceil(far) - 51)
     while True:
         step = Fraction(2) ** e
-        grid = Grid(step, floor(low / step), ceil(high / step), False)
+        grid = Grid(step, floor(low / step), ceil(high / step), integer)
         if grid.count <= MOST_STEPS and (not sum_alone or max(-grid.first, grid.last) <= MOST_STEPS):
             return grid
         e += 1  # moving the bounds outward added a step
@@ -100,11 +106,12 @@ def magic_bits(magic: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """One released integer: ``a*n + b*c + d*t``."""
+    """One released integer: ``a*n + b*c + d*t + e*m`` (m: units with a row in the group)."""
 
     a: int
     b: int
     d: int
+    e: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +127,14 @@ class Move:
         Unused for cells.
     cells : bool
         Whether the coordinates are cells over which a row spreads ``far`` steps (a simplex block).
+    once : bool
+        Whether a unit counts once however many rows it has.
     """
 
     far: int
     across: int
     cells: bool = False
+    once: bool = False
 
     def sensitivity(self, *, replace: bool, grouped: bool, rows: int = 1, groups: int = 1) -> tuple[int, int]:
         """(L1, L2 squared), in steps.
@@ -144,6 +154,7 @@ class Move:
         ``rows*far`` and the new one gains as much. Cells change by ``2*rows*far`` in L1 (old cells
         down, new ones up), which covers missing and filtered rows.
         """
+        rows = 1 if self.once else rows
         m = rows * self.far
         if not replace:
             return groups * m, groups * m * m
@@ -202,6 +213,11 @@ class Layout:
 
 
 UNIT_GRID = Grid(Fraction(1), 0, 1, True)
+
+
+def units_layout(start: int) -> Layout:
+    """The number of units with a row in the group: m."""
+    return Layout("units", UNIT_GRID, (Coordinate(0, 0, 0, 1),), Move(1, 1, once=True), start)
 
 
 def rows_layout(start: int) -> Layout:

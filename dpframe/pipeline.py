@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import polars as pl
+
 from dpframe.errors import InputError, ReleaseFailed
 from dpframe.mechanisms.base import Ints
+from dpframe.noise.source import words
 from dpframe.plan import Plan
-from dpframe.release import Release, make_release
+from dpframe.release import Release
 from dpframe.schema import Counts, Source
 from dpframe.session import Session, say
 
@@ -29,10 +34,12 @@ def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: 
             raise InputError(
                 f"{column.name!r} is not what the plan was made for ({column.text}). Hint: plan anew."
             )
-    entries = session._charge(plan, label)
-    failure, noisy = "", None
+    entries = session._charge(plan.charge, label)
+    failure, noisy, keys = "", None, None
     try:
-        noisy = _noisy(plan, source.aggregate(plan.measures, plan.keys))
+        salt = int(words(1)[0])
+        noisy, found = _noisy(plan, source.aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt))
+        keys = source.key_frame(plan.by, plan.keys, found)
     except Exception as e:
         failure = type(e).__name__
     if noisy is None:
@@ -40,25 +47,36 @@ def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: 
             f"{plan.describe()} failed in the engine with {failure} after it was charged ({plan.cost}). The"
             " engine's words are withheld because they may quote data. Hint: check that the frame collects."
         )
-    release = make_release(plan, noisy, source, label=label, ci=ci, time=entries[0].time)
+    release = Release(plan, noisy, keys, label=label, ci=ci, time=entries[0].time)
     for s, entry in zip((session, *session._outer), entries):
         s._keep(entry, release)
     say(session, entries[0], source.names())
     return release
 
 
-def _noisy(plan: Plan, exact: Counts) -> list[Ints]:
-    """Every released integer: a*n + b*c + d*t and a draw of its own for every group.
+def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
+    """Every released integer with a draw of its own for every group, and the keys of found groups.
 
     Privacy: sums stay below 2**62 and noise scales below 2**55, so nothing wraps; every cell, of absent
-    groups too, has an independent draw.
+    groups too, has an independent draw. Of groups that were not listed only those above the threshold
+    (or drawn by the key selection) leave this function; nothing tells how many there were.
     """
     out = []
     for p in plan.pieces:
-        value = p.coordinate.a * exact.rows
+        c = p.coordinate
+        value = c.a * exact.rows
+        if c.e and exact.units is not None:
+            value = value + c.e * exact.units
         if p.measure >= 0:
-            value = value + p.coordinate.b * exact.present[p.measure]
-            if p.coordinate.d:
-                value += p.coordinate.d * exact.steps[p.measure]
+            value = value + c.b * exact.present[p.measure]
+            if c.d:
+                value += c.d * exact.steps[p.measure]
         out.append(value + p.noise.sample(len(value)))
-    return out
+    if plan.threshold is None and plan.selection is None:
+        return out, None
+    if plan.threshold is not None:
+        keep = plan.threshold.keep(out)
+    else:
+        assert plan.selection is not None
+        keep = plan.selection.keep(exact.rows if exact.units is None else exact.units)
+    return [x[keep] for x in out], exact.found.filter(pl.Series(keep))

@@ -27,11 +27,14 @@ from dpframe.layout import (
     present_layout,
     rows_layout,
     sum_layout,
+    units_layout,
 )
 from dpframe.mechanisms.base import Mechanism, Noise, Target, sqrt_up
+from dpframe.mechanisms.laplace import pure_rho
 from dpframe.mechanisms.registry import mechanism as find_mechanism
-from dpframe.schema import MEASURABLE, Column, Measure
+from dpframe.schema import MEASURABLE, Bounding, Column, Measure
 from dpframe.stats import Aggregate, Count
+from dpframe.unknown import KeySelection, Threshold, least_threshold, per_key_delta
 
 AUTO = ("laplace", "gaussian")
 
@@ -53,6 +56,27 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
+class Charge:
+    """What a session is asked to pay for. ``same`` is equal for repeats of one question; no data."""
+
+    event: Event
+    question: str
+    mechanism: str
+    policy: Policy
+    same: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a unit may count, as typed: groups, rows in a group, rows ungrouped; what is thresholded."""
+
+    max_groups: int | None = None
+    max_rows_per_group: int | None = None
+    max_rows: int | None = None
+    threshold: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """What is asked, as the planner takes it. ``own`` holds the epsilons of single aggregates."""
 
@@ -62,6 +86,7 @@ class Request:
     by: tuple[Hashable, ...] | None = None
     keys: Any = field(default=None, hash=False, compare=False, repr=False)
     scalar: bool = False
+    limits: Limits = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +137,14 @@ class Plan:
     parts : tuple of Part
     measures : tuple of Measure
         What the engine adds up.
+    by : tuple of Column
+        The grouping columns.
     keys : KeyTable or None
-        The listed groups; None for one group.
+        The listed groups; None for one group, or for groups found by ``threshold`` or ``selection``.
+    bounding : Bounding or None
+        How much of a unit counts; None when a row is the unit.
+    threshold, selection : Threshold, KeySelection or None
+        Which found groups are released.
     event : Event
         What the release costs.
     policy : Policy
@@ -129,13 +160,25 @@ class Plan:
     pieces: tuple[Piece, ...]
     parts: tuple[Part, ...]
     measures: tuple[Measure, ...]
+    by: tuple[Column, ...]
     keys: KeyTable | None
+    bounding: Bounding | None
+    threshold: Threshold | None
+    selection: KeySelection | None
     event: Event
     policy: Policy
     columns: tuple[Column, ...]
     target: Target
-    grouped: bool
     scalar: bool
+
+    @property
+    def charge(self) -> Charge:
+        mechanisms = ", ".join(dict.fromkeys(p.mechanism for p in self.parts)) or "truncated geometric"
+        return Charge(self.event, self.describe(), mechanisms, self.policy, self)
+
+    @property
+    def grouped(self) -> bool:
+        return bool(self.by)
 
     @property
     def cost(self) -> Cost:
@@ -203,10 +246,9 @@ class Plan:
         """The question, as one would type it."""
         asked = [o.question.describe() for o in self.outputs]
         if not self.grouped:
-            return asked[0] if len(asked) == 1 else f"agg({', '.join(asked)})"
-        assert self.keys is not None
-        names = ", ".join(repr(n) for n in self.keys.names)
-        return f"groupby({names}).dp_agg({', '.join(asked)})"
+            return asked[0] if self.scalar else f"agg({', '.join(asked)})"
+        names = ", ".join(repr(c.name) for c in self.by)
+        return f"groupby({names})." + (f"dp_agg({', '.join(asked)})" if asked else "keys()")
 
     def _per_output(self, f: Any) -> Any:
         values = {o.name: f(o) for o in self.outputs}
@@ -225,8 +267,6 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     sensitivity, so p parts have L1 = p and L2 = sqrt(p); each part's noise is therefore calibrated at
     p times its L1 (sqrt(p) times its L2). Parts with epsilons of their own compose by addition.
     """
-    if policy.unit is not None:
-        raise InputError("Units other than one row are not supported yet.")
     names = _output_names(request)
     types: dict[Hashable, Column] = {}
 
@@ -235,15 +275,19 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
             types[name] = source.column(name)
         return types[name]
 
-    keys = None
-    if request.by is not None:
-        keys = _group_keys(request, column, names)
+    by, keys = _groups(request, column)
     for a in request.aggregates:
         if a.column is not None:
             _check_measure(a, column(a.column))
-    state = _State(policy, keys is not None)
-    for group, target in _split(request, names):
-        state.add(group, target, request.mechanism, types)
+    whole = bool(request.aggregates)
+    bounding = make_bounding(request.limits, policy, column, grouped=bool(by), keys=keys, rows_matter=whole)
+    unknown = bool(by) and keys is None
+    state = _State(policy, bounding, bool(by) and (keys is None or keys.size > 1), request.limits.threshold)
+    for group, target in _split(request, names, unknown):
+        state.add(group, target, request.mechanism, types, thresholded=unknown and not state.events)
+    selection = None
+    if not request.aggregates:
+        selection = KeySelection(*state.select_keys(request.target))
     order = {name: i for i, name in enumerate(names)}
     outputs = tuple(sorted(state.outputs, key=lambda o: order[o.name]))
     return Plan(
@@ -251,12 +295,15 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         tuple(state.pieces),
         tuple(state.parts),
         tuple(state.measures),
+        by,
         keys,
+        bounding,
+        state.threshold,
+        selection,
         compose(tuple(state.events)),
         policy,
         tuple(types.values()),
         request.target,
-        keys is not None,
         request.scalar,
     )
 
@@ -276,21 +323,28 @@ def _output_names(request: Request) -> list[str]:
     return names
 
 
-def _group_keys(request: Request, column: Any, names: list[str]) -> KeyTable:
-    assert request.by is not None
+def _groups(request: Request, column: Any) -> tuple[tuple[Column, ...], KeyTable | None]:
+    """The grouping columns, and the listed keys (None for keys that are found, at the price of delta)."""
+    if request.by is None:
+        return (), None
     if not request.by:
         raise InputError("groupby needs at least one column. Hint: df.dp.groupby('city', keys=[...])")
     if len(set(request.by)) < len(request.by):
         raise InputError(f"groupby lists a column twice: {', '.join(map(repr, request.by))}.")
-    types = tuple(column(b) for b in request.by)
-    if request.keys is None:
+    by = tuple(column(b) for b in request.by)
+    if request.keys is not None:
+        return by, key_table(request.by, by, request.keys)
+    for c in by:
+        if c.kind in ("other", "time"):
+            raise InputError(f"{c.name!r} is {c.text}, which can't be a grouping column.")
+    if not request.target.delta:
         first = request.by[0]
         raise InputError(
-            f"groupby({', '.join(map(repr, request.by))}) needs keys=: which groups occur is private, so the"
-            f" groups to release are listed. Hint: df.dp.groupby({first!r}, keys=[...]) with all values that"
-            f" {first!r} could have, whether they occur or not."
+            f"groupby({', '.join(map(repr, request.by))}) needs keys= or delta=: which groups occur is private."
+            f" Hint: df.dp.groupby({first!r}, keys=[...]) with all values that {first!r} could have, whether they"
+            " occur or not; or delta=1e-6 in the call, and only groups with enough rows are released."
         )
-    return key_table(request.by, types, request.keys)
+    return by, None
 
 
 def _check_measure(a: Aggregate, column: Column) -> None:
@@ -313,8 +367,13 @@ def _check_measure(a: Aggregate, column: Column) -> None:
         )
 
 
-def _split(request: Request, names: list[str]) -> list[tuple[list[tuple[str, Aggregate]], Target]]:
-    """Aggregates that share a target, and those with an epsilon of their own."""
+def _split(
+    request: Request, names: list[str], unknown: bool
+) -> list[tuple[list[tuple[str, Aggregate]], Target]]:
+    """Aggregates that share a target, and those with an epsilon of their own.
+
+    They share delta equally; with unknown keys the first has it all, for the threshold.
+    """
     shared = [(n, a) for n, a in zip(names, request.aggregates) if a.eps is None]
     own = [
         ([(n, a)], Target(a.eps, request.target.delta))
@@ -327,8 +386,10 @@ def _split(request: Request, names: list[str]) -> list[tuple[list[tuple[str, Agg
         )
     groups = ([(shared, request.target)] if shared else []) + own
     if len(groups) > 1 and request.target.delta:
-        share = request.target.delta / len(groups)
-        groups = [(g, replace(t, delta=share)) for g, t in groups]
+        shares = [request.target.delta / len(groups)] * len(groups)
+        if unknown:
+            shares = [request.target.delta, *[Fraction(0)] * (len(groups) - 1)]
+        groups = [(g, replace(t, delta=d)) for (g, t), d in zip(groups, shares)]
     for _, t in groups:
         if t.eps is None and t.rho is None:
             raise InputError(
@@ -340,13 +401,19 @@ def _split(request: Request, names: list[str]) -> list[tuple[list[tuple[str, Agg
 class _State:
     """A plan in the making: parts, pieces and outputs of one group of aggregates after another."""
 
-    def __init__(self, policy: Policy, grouped: bool) -> None:
-        self.policy, self.grouped = policy, grouped
+    def __init__(
+        self, policy: Policy, bounding: Bounding | None, several: bool, threshold_on: str | None
+    ) -> None:
+        self.policy, self.bounding, self.several = policy, bounding, several
+        self.rows = bounding.rows if bounding else 1
+        self.groups = (bounding.groups or 1) if bounding else 1
+        self.by_units = bounding is not None and bounding.rows > 1 and threshold_on != "rows"
         self.parts: list[Part] = []
         self.pieces: list[Piece] = []
         self.measures: list[Measure] = []
         self.outputs: list[Output] = []
         self.events: list[Event] = []
+        self.threshold: Threshold | None = None
 
     def add(
         self,
@@ -354,16 +421,22 @@ class _State:
         target: Target,
         mechanism: str,
         types: Mapping[Hashable, Column],
+        *,
+        thresholded: bool,
     ) -> None:
-        laid = self._lay_out(group, types)
+        laid = self._lay_out(group, types, thresholded)
         sensitivities = [
-            layout.move.sensitivity(replace=self.policy.replace, grouped=self.grouped)
+            layout.move.sensitivity(
+                replace=self.policy.replace, grouped=self.several, rows=self.rows, groups=self.groups
+            )
             for layout, _, _ in laid
         ]
-        moving = sum(len(layout.coordinates) for layout, _, _ in laid)
-        if self.policy.replace:
-            moving *= 2
-        name, noises = choose(mechanism, sensitivities, moving, target)
+        moving = sum(len(layout.coordinates) for layout, _, _ in laid) * self.groups
+        moving *= 2 if self.policy.replace else 1
+        for_noise = replace(target, delta=target.delta / 2) if thresholded else target
+        if target.rho is not None:
+            for_noise = replace(target, delta=Fraction(0))
+        name, noises = choose(mechanism, sensitivities, moving, for_noise)
         first = len(self.parts)
         for (layout, measure, asked), (l1, l2sq), noise in zip(laid, sensitivities, noises):
             column = asked[0][1].column if asked else None
@@ -371,8 +444,48 @@ class _State:
             part = len(self.parts) - 1
             self.pieces += [Piece(c, measure, noise, part) for c in layout.coordinates]
             self.outputs += [Output(n, a, a.answer(layout), part) for n, a in asked]
-        self._count_rows(group, [layout for layout, _, _ in laid], first)
-        self.events.append(noises[0].event)
+        layouts = [layout for layout, _, _ in laid]
+        self._count_rows(group, layouts, first)
+        event = noises[0].event
+        if thresholded:
+            event = self._threshold(group, layouts, event, target.delta)
+        self.events.append(event)
+
+    def _threshold(
+        self, group: Sequence[tuple[str, Aggregate]], laid: list[Layout], event: Event, delta: Fraction
+    ) -> Event:
+        """Threshold the first layout that counts, and add what the keys cost.
+
+        Privacy: a law without delta leaves all of delta to the keys, another half of it.
+        """
+        keys_delta = delta - event.delta
+        rows = any(_counts_rows(a) for _, a in group)
+        if self.by_units:
+            layout = next(x for x in laid if x.kind == "units")
+            terms, most, counted = layout.rows, 1, self.policy.unit_name
+        else:
+            kinds = ("rows", "block", "present")
+            holders = [x for x in laid if x.kind in kinds]
+            layout = min(holders, key=lambda x: len(x.coordinates)) if rows else holders[0]
+            terms = layout.rows if rows else layout.present
+            most, counted = self.rows * layout.grid.count, "row"
+        where = tuple(i for i, _ in terms)
+        noise = self.pieces[where[0]].noise
+        least = least_threshold(noise, len(where), most, per_key_delta(keys_delta, self.groups))
+        self.threshold = Threshold(where, least, layout.grid.count, counted, keys_delta)
+        alone = None if event.delta_alone is None else event.delta_alone + keys_delta
+        return Event(event.eps, event.delta + keys_delta, event.rho, alone)
+
+    def select_keys(self, target: Target) -> tuple[Fraction, float]:
+        """(eps', delta') of a release of keys alone; charged as an (eps, delta) event.
+
+        Privacy: under replace_one both the old and the new keys of a unit may betray it: 2*L0 keys.
+        """
+        if target.eps is None or not target.delta:
+            raise InputError("keys() needs eps= and delta=. Hint: .keys(eps=1, delta=1e-6)")
+        many = self.groups * (2 if self.policy.replace else 1)
+        self.events.append(Event(target.eps, target.delta, pure_rho(target.eps)))
+        return target.eps / many, per_key_delta(target.delta, many)
 
     def _count_rows(self, group: Sequence[tuple[str, Aggregate]], laid: list[Layout], first: int) -> None:
         """count(): the mean of all layouts that hold the number of rows, weighted by 1/(number of noises)."""
@@ -386,7 +499,7 @@ class _State:
                 self.outputs.append(Output(n, a, Linear(terms, integer=True), holders[0][0]))
 
     def _lay_out(
-        self, group: Sequence[tuple[str, Aggregate]], types: Mapping[Hashable, Column]
+        self, group: Sequence[tuple[str, Aggregate]], types: Mapping[Hashable, Column], thresholded: bool
     ) -> list[tuple[Layout, int, list[tuple[str, Aggregate]]]]:
         """Decide the layout of every family (column, bounds), and number its coordinates."""
         families: dict[Any, list[tuple[str, Aggregate]]] = {}
@@ -404,8 +517,9 @@ class _State:
             for k, asked in families.items()
             if k[1] is not None and not (len(asked) == 1 and asked[0][1].alone)
         }
-        if rows and not blocks and not any(b is None for _, b in families):
-            # No family holds the number of rows yet. Widening one to a block is cheaper than a piece more.
+        counting = rows or (thresholded and not self.by_units)
+        if counting and not blocks and not any(b is None for _, b in families):
+            # No family holds a count yet. Widening one to a block is cheaper than a piece more.
             blocks |= set(sorted(families, key=_widening_loss)[:1])
         start, laid = len(self.pieces), []
         for key, asked in families.items():
@@ -417,7 +531,8 @@ class _State:
             else:
                 block = key in blocks
                 sum_alone = not block and asked[0][1].verb == "clip_sum"
-                grid = make_grid(column, *bounds, sum_alone=sum_alone)
+                fold = self.rows * self.groups if self.bounding else None
+                grid = make_grid(column, *bounds, sum_alone=sum_alone, fold=fold)
                 measure = make_measure(name, bounds, grid)
                 if block:
                     layout = block_layout(start, grid, missing_cell=missing_cell)
@@ -427,12 +542,74 @@ class _State:
             start += len(layout.coordinates)
         if rows and not any(x.kind in ("block", "present") for x, _, _ in laid):
             laid.append((rows_layout(start), -1, []))
+            start += 1
+        if thresholded and self.by_units:
+            laid.append((units_layout(start), -1, []))
         return laid
 
     def _measure(self, m: Measure) -> int:
         if m not in self.measures:
             self.measures.append(m)
         return self.measures.index(m)
+
+
+def make_bounding(
+    limits: Limits,
+    policy: Policy,
+    column: Any,
+    *,
+    grouped: bool,
+    keys: KeyTable | None,
+    rows_matter: bool,
+) -> Bounding | None:
+    """How much of a unit counts, from what was typed.
+
+    Privacy: the bounds multiply the sensitivity and are enforced in the engine, inside the release, after
+    every transform the caller made.
+    """
+    typed = {k: getattr(limits, k) for k in ("max_groups", "max_rows_per_group", "max_rows")}
+    for k, v in typed.items():
+        if v is not None and (isinstance(v, bool) or not isinstance(v, int) or not 1 <= v <= 2**24):
+            raise InputError(f"{k}={v!r} must be a whole number from 1 to 2**24. Hint: {k}=10")
+    if policy.unit is None:
+        given = next((k for k, v in typed.items() if v is not None), None)
+        if given is not None:
+            raise InputError(
+                f"{given}= bounds what one unit may contribute, and this session protects single rows. Hint:"
+                " dp.Session(eps=1, unit='user_id')"
+            )
+        return None
+    for u in policy.unit:
+        c = column(u)
+        inner = c.native if c.kind == "categorical" else c
+        if inner.kind in ("other", "interval", "time"):
+            raise InputError(f"The unit {u!r} is {c.text}, which does not identify anybody.")
+    name = policy.unit_name
+    if not grouped:
+        if limits.max_rows is None:
+            raise InputError(
+                f"How many rows may one {name} count for? Hint: max_rows=10. A {name} with more rows is scaled"
+                " down to 10; the noise grows with this number."
+            )
+        return Bounding(policy.unit, limits.max_rows, None)
+    rows, groups = limits.max_rows_per_group if rows_matter else 1, limits.max_groups
+    if rows is None:
+        raise InputError(
+            f"How many rows may one {name} count for in a group? Hint: max_rows_per_group=10. A {name} with more"
+            " rows is scaled down to 10; the noise grows with this number."
+        )
+    if groups is None and (keys is None or keys.size > 1):
+        ceiling = (
+            ""
+            if keys is None
+            else (
+                f" {keys.size} keys: max_groups={keys.size} drops nothing, noise × {keys.size}, or ×"
+                f" {keys.size**0.5:.1f} with delta."
+            )
+        )
+        raise InputError(f"In how many groups may one {name} count? Hint: max_groups=3.{ceiling}")
+    groups = groups or 1
+    return Bounding(policy.unit, rows, groups if keys is None else min(groups, max(1, keys.size)))
 
 
 def _counts_rows(a: Aggregate) -> bool:

@@ -18,7 +18,6 @@ from dpframe.mechanisms.base import Ints
 
 if TYPE_CHECKING:
     from dpframe.plan import Output, Plan
-    from dpframe.schema import Source
 
 
 class Release:
@@ -94,8 +93,10 @@ class Release:
             "eps": None if plan.event.eps is None else show(plan.event.eps),
             "delta": show(plan.event.delta),
             "rho": float(plan.event.rho),
+            "grouped_by": [str(c.name) for c in plan.by] or None,
             "groups": None if plan.keys is None else plan.keys.size,
-            "grouped_by": None if plan.keys is None else [str(n) for n in plan.keys.names],
+            "bounding": None if plan.bounding is None else bounding_text(plan),
+            "threshold": None if plan.threshold is None else _threshold_fact(plan),
             "missing": "null and NaN are left out of sums, means and count(column); infinities are clipped",
             "outputs": {o.name: self._fact(o) for o in plan.outputs},
             "dpframe": __version__,
@@ -205,6 +206,22 @@ class Release:
         return f"<div>{body}<small>{escape(self._plan.describe())}: {escape(_cost_text(self))}</small></div>"
 
 
+def bounding_text(plan: Plan) -> str:
+    """What of a unit counts, in words."""
+    assert plan.bounding is not None
+    b, unit = plan.bounding, plan.policy.unit_name
+    rows = f"{b.rows} row{'s' if b.rows > 1 else ''}"
+    if b.groups is None:
+        return f"one {unit}: at most {rows}"
+    return f"one {unit}: at most {b.groups} group{'s' if b.groups > 1 else ''} × {rows}"
+
+
+def _threshold_fact(plan: Plan) -> dict[str, Any]:
+    t = plan.threshold
+    assert t is not None
+    return {"least": t.size, "counted": t.counted, "delta": show(t.delta), "draws": len(t.coordinates)}
+
+
 def _cost_text(release: Release) -> str:
     cost, policy = release.cost, release._plan.policy
     parts = [f"rho={float(cost.rho or 0):.4g}" if cost.eps is None else f"eps={show(cost.eps)}"]
@@ -296,15 +313,3 @@ class FloatAnswer(_Answer, float):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (FloatAnswer, (float(self), self.release))
-
-
-def make_release(
-    plan: Plan, noisy: list[Ints], source: Source, *, label: str | None, ci: float | None, time: dt.datetime
-) -> Release:
-    """A release with an empty table of its keys; the source is not kept."""
-    if plan.grouped:
-        table = source.table(plan.keys, {})
-    else:
-        table = source.table(None, {"_": np.zeros(1)})
-        table = table.drop("_") if hasattr(table, "with_columns") else table.drop(columns="_")
-    return Release(plan, noisy, table, label=label, ci=ci, time=time)

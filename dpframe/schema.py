@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dpframe.errors import InputError, did_you_mean
 from dpframe.keys import KeyTable
 
+Ints = npt.NDArray[np.int64]
 MEASURABLE = ("bool", "int", "float", "decimal", "null")
 
 
@@ -59,12 +60,38 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """The engine's answer: exact integers per group (or one group). Private; never leaves the pipeline."""
+class Bounding:
+    """How much of one unit counts.
 
-    rows: npt.NDArray[np.int64] = field(repr=False)
-    present: tuple[npt.NDArray[np.int64], ...] = field(repr=False)
-    steps: tuple[npt.NDArray[np.int64], ...] = field(repr=False)
+    Attributes
+    ----------
+    unit : tuple of column names
+    rows : int
+        R: rows a unit may count for in one group. A unit with more is scaled down, not sampled.
+    groups : int or None
+        L0: groups a unit may be in, chosen by salted hash; None when there is one group.
+    """
+
+    unit: tuple[Hashable, ...]
+    rows: int
+    groups: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The engine's answer: exact integers per group (or one group). Private; never leaves the pipeline.
+
+    ``found`` holds the keys of the groups, in the engine's form and sorted, when none were listed.
+    """
+
+    rows: Ints = field(repr=False)
+    present: tuple[Ints, ...] = field(repr=False)
+    steps: tuple[Ints, ...] = field(repr=False)
+    units: Ints | None = field(repr=False, default=None)
+    found: Any = field(repr=False, default=None)
+
+
+Parts = list[Callable[[], "Source"]]
 
 
 class Source(Protocol):
@@ -80,12 +107,23 @@ class Source(Protocol):
         """The type of one column; InputError when it is absent or there are two of that name."""
         ...
 
-    def aggregate(self, measures: tuple[Measure, ...], keys: KeyTable | None) -> Counts:
-        """One pass over the data."""
+    def aggregate(
+        self,
+        measures: tuple[Measure, ...],
+        by: tuple[Column, ...],
+        keys: KeyTable | None,
+        bounding: Bounding | None,
+        salt: int,
+    ) -> Counts:
+        """One pass over the data. ``by`` without ``keys``: the groups that occur."""
         ...
 
-    def table(self, keys: KeyTable | None, columns: dict[str, npt.NDArray[Any]]) -> Any:
-        """Put public results into a frame of the caller's library."""
+    def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
+        """The rows of every listed key, of every unit only the chosen groups; made when called for."""
+        ...
+
+    def key_frame(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> Any:
+        """The released keys as a frame of the caller's library (one row without columns if not grouped)."""
         ...
 
 

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from dpframe.accounting.filter import Budget, State
-from dpframe.budget import Cost, Number, rational
+from dpframe.budget import Cost, Event, Number, rational
 from dpframe.errors import BudgetExceeded, DPWarning, InputError, NoSession, did_you_mean, show
 from dpframe.noise import source
-from dpframe.plan import Plan, Policy
+from dpframe.plan import Charge, Limits, Policy
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -74,8 +74,12 @@ class Session:
         Instead of ``eps``: the total zCDP cost. The guarantee is then delta_calls-approximate rho-zCDP.
     neighbors : {"add_remove", "replace_one"}
         What one protected row may do: appear or vanish, or become another.
-    unit : None
-        Whom one protected change concerns; None is one row.
+    unit : str or list of str, optional
+        The column (or columns, together) whose value says whom a row belongs to; one protected change
+        is all rows of one such value. None: one row. Rows without a unit id are left out.
+    max_groups, max_rows_per_group, max_rows : int, optional
+        Defaults for the calls of a session with a unit: in how many groups a unit may count, and for
+        how many rows in each group, or ungrouped.
 
     Raises
     ------
@@ -106,25 +110,29 @@ class Session:
         rho: Number | None = None,
         neighbors: str = "add_remove",
         unit: str | list[str] | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_rows: int | None = None,
     ) -> None:
         if neighbors not in NEIGHBORS:
             raise InputError(
                 f"neighbors={neighbors!r} is not a relation. {did_you_mean(str(neighbors), NEIGHBORS)}"
             )
-        if unit is not None:
+        policy = Policy(neighbors, _read_unit(unit))
+        limits = Limits(max_groups, max_rows_per_group, max_rows)
+        if policy.unit is None and limits != Limits():
             raise InputError(
-                f"unit={unit!r}: sessions protect one row so far. Hint: leave unit out, and read"
-                " docs/unit-and-eps.md on what that means."
+                "max_groups, max_rows_per_group and max_rows go with unit=. Hint: unit='user_id'"
             )
-        self._setup(_read_budget(eps, delta, delta_calls, rho), Policy(neighbors))
+        self._setup(_read_budget(eps, delta, delta_calls, rho), policy, limits)
         _open.add(self)
 
-    def _setup(self, budget: Budget, policy: Policy) -> None:
-        self._budget, self._policy = budget, policy
+    def _setup(self, budget: Budget, policy: Policy, limits: Limits | None = None) -> None:
+        self._budget, self._policy, self._limits = budget, policy, limits or Limits()
         self._state = State()
         self._entries: deque[Entry] = deque(maxlen=100 if budget.unlimited else None)
         self._charges = 0
-        self._asked: dict[Plan, int] = {}
+        self._asked: dict[Hashable, int] = {}
         self._labels: dict[str, Release] = {}
         self._outer: tuple[Session, ...] = ()
         self._depth = 0
@@ -197,45 +205,44 @@ class Session:
 
     # ---- charging ----
 
-    def _charge(self, plan: Plan, label: str | None) -> list[Entry]:
+    def _charge(self, charge: Charge, label: str | None) -> list[Entry]:
         """Charge this session and those it stands in, or none of them.
 
         Privacy: one step under one lock; the numbers are exact rationals and there is no tolerance.
         """
         with _lock:
             chain = (self, *self._outer)
-            event, name = plan.event, label or plan.describe()
+            name = label or charge.question
             after = []
             for s in chain:
                 s._check_process()
-                if s._policy != plan.policy:
+                if s._policy != charge.policy:
                     raise InputError(
-                        f"The plan was made for {plan.policy.neighbors}, {plan.policy.unit_name}; the session"
+                        f"The plan was made for {charge.policy.neighbors}, {charge.policy.unit_name}; the session"
                         f" protects {s._policy.neighbors}, {s._policy.unit_name}. Hint: plan it inside the session."
                     )
                 if s._split:
                     raise InputError(
                         "This session's budget was split; its parts grant calls, it grants none."
                     )
-                state, component = s._budget.grant(event, s._state, name)
+                state, component = s._budget.grant(charge.event, s._state, name)
                 if state is None:
-                    raise s._exceeded(plan, component, label)
+                    raise s._exceeded(charge, component, label)
                 after.append(state)
             now = dt.datetime.now(dt.UTC)
-            return [s._record(state, plan, label, now) for s, state in zip(chain, after)]
+            return [s._record(state, charge, label, now) for s, state in zip(chain, after)]
 
-    def _record(self, state: State, plan: Plan, label: str | None, now: dt.datetime) -> Entry:
+    def _record(self, state: State, charge: Charge, label: str | None, now: dt.datetime) -> Entry:
         before, self._state = self._state, state
         charged = Cost(
             None if state.eps is None or before.eps is None else state.eps - before.eps,
             state.delta - before.delta,
             state.rho - before.rho,
         )
-        first = self._asked.setdefault(plan, self._charges)
+        first = self._asked.setdefault(charge.same, self._charges)
         repeat = first if first != self._charges else None
-        mechanisms = ", ".join(dict.fromkeys(p.mechanism for p in plan.parts))
         entry = Entry(
-            self._charges, now, label, plan.describe(), mechanisms, charged, repeat, source.is_private()
+            self._charges, now, label, charge.question, charge.mechanism, charged, repeat, source.is_private()
         )
         self._charges += 1
         self._entries.append(entry)
@@ -247,10 +254,10 @@ class Session:
             if entry.label is not None:
                 self._labels.setdefault(entry.label, release)
 
-    def _exceeded(self, plan: Plan, component: str, label: str | None) -> BudgetExceeded:
+    def _exceeded(self, charge: Charge, component: str, label: str | None) -> BudgetExceeded:
         remaining, budget = self._budget.remaining(self._state), self._budget
-        requested = self._budget.charged(plan.event, self._state).cost
-        what = f"{plan.describe()}" + (f" (label {label!r})" if label else "")
+        requested = self._budget.charged(charge.event, self._state).cost
+        what = charge.question + (f" (label {label!r})" if label else "")
         if component == "delta":
             hint = (
                 f"single calls may use delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is"
@@ -274,15 +281,15 @@ class Session:
             text = (
                 f"eps is used up: {what} asks for {asked}; at most eps={show(remaining.eps)} (or"
                 f" rho={_number(remaining.rho)}) would be granted of eps={show(budget.eps)}.{closed}"
-                + self._what_fits(plan)
+                + self._what_fits(charge.event)
             )
         return BudgetExceeded(
             text, requested=requested, remaining=remaining, component=component, label=label
         )
 
-    def _what_fits(self, plan: Plan) -> str:
+    def _what_fits(self, event: Event) -> str:
         """For Gaussian events: the noise multiplier that B would grant."""
-        if not plan.event.rho_alone:
+        if event.delta_alone is None:
             return ""
         left = self._budget.remaining(self._state).rho
         if not left:
@@ -415,8 +422,7 @@ class Session:
         return children if isinstance(shares, Mapping) else list(children.values())
 
     def _child(self, budget: Budget) -> Session:
-        child = Session.__new__(Session)
-        child._setup(budget, self._policy)
+        child = part_session(budget, self._policy, self._limits)
         _open.add(child)
         return child
 
@@ -444,6 +450,13 @@ class Session:
         raise TypeError("A session can't be pickled: a copy would have its budget twice.")
 
 
+def part_session(budget: Budget, policy: Policy, limits: Limits) -> Session:
+    """The session of one part of a partition: its cap was charged when the partition was made."""
+    session = Session.__new__(Session)
+    session._setup(budget, policy, limits)
+    return session
+
+
 class _Ambient(Session):
     """Where calls go when nobody opened a session: records, has no limit, and says so once."""
 
@@ -455,12 +468,12 @@ class _Ambient(Session):
 _ambient = _Ambient()
 
 
-def policy_of(session: Session | None) -> Policy:
-    """The policy a plan is made under: the given session's, the current one's, or the default."""
-    if session is not None:
-        return session._policy
-    stack = _stack.get() or tuple(_in_use)
-    return stack[-1]._policy if stack else Policy()
+def policy_of(session: Session | None) -> tuple[Policy, Limits]:
+    """What a plan is made under: the policy and limits of the given session, the current one, or none."""
+    if session is None:
+        stack = _stack.get() or tuple(_in_use)
+        session = stack[-1] if stack else _ambient
+    return session._policy, session._limits
 
 
 def current(session: Session | None = None) -> Session:
@@ -549,6 +562,18 @@ def _cost(c: Cost) -> str:
     if c.eps is None:
         return f"rho={_number(c.rho)}"
     return f"eps={show(c.eps)}" + (f", delta={show(c.delta)}" if c.delta else "")
+
+
+def _read_unit(unit: Any) -> tuple[str, ...] | None:
+    if unit is None:
+        return None
+    names = tuple(unit) if isinstance(unit, list | tuple) else (unit,)
+    if not names or len(set(map(str, names))) < len(names):
+        raise InputError(f"unit={unit!r} must name at least one column, and each once. Hint: unit='user_id'")
+    for n in names:
+        if not isinstance(n, str):
+            raise TypeError(f"unit= takes column names, not a {type(n).__name__}. Hint: unit='user_id'")
+    return names
 
 
 def _read_budget(eps: Any, delta: Any, delta_calls: Any, rho: Any) -> Budget:

@@ -80,11 +80,11 @@ class Budget:
 
         A budget in rho charges them so from the start; rho holds without any delta.
         """
-        if not e.rho_alone or e.eps is None:
+        if e.delta_alone is None or e.eps is None or self.unlimited:
             return e
-        in_rho = self.eps is None and self.rho is not None
-        if in_rho or (not self.unlimited and state.delta + e.delta > self.delta_calls and self.by != "eps"):
-            return Event(None, ZERO, e.rho, True)
+        in_rho = self.eps is None
+        if in_rho or (state.delta + e.delta > self.delta_calls and self.by != "eps"):
+            return Event(None, e.delta_alone, e.rho)
         return e
 
     def grant(self, e: Event, state: State, name: str) -> tuple[State | None, str]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import uuid
 from collections.abc import Hashable
+from decimal import Decimal
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,9 +16,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from dpframe.engine.polars import STREAM_FROM, aggregate, describe
+from dpframe.engine.polars import STREAM_FROM, Query, code_rows, describe, key_form
 from dpframe.keys import CODED, KeyColumn, KeyTable
-from dpframe.schema import Column, Counts, Measure, lookup
+from dpframe.schema import Bounding, Column, Counts, Measure, Parts, lookup
 
 _NUMPY = {"b": "bool", "i": "int", "u": "int", "f": "float", "M": "datetime", "m": "duration", "O": "object"}
 
@@ -47,32 +51,65 @@ class PandasSource:
             where = self.names().index(name)
         return self._frame.iloc[:, int(where)]
 
-    def aggregate(self, measures: tuple[Measure, ...], keys: KeyTable | None) -> Counts:
+    def aggregate(
+        self,
+        measures: tuple[Measure, ...],
+        by: tuple[Column, ...],
+        keys: KeyTable | None,
+        bounding: Bounding | None,
+        salt: int,
+    ) -> Counts:
         data: dict[str, pl.Series] = {}
-        floats = []
         for i, m in enumerate(measures):
             s = self._series(m.column)
             data[f"m{i}"] = _presence(s) if m.low is None else _to_polars(s)
-            floats.append(data[f"m{i}"].dtype.is_float())
-        kinds = []
-        for i, c in enumerate(keys.columns if keys else ()):
-            data[f"g{i}"] = _key_series(self._series(c.name), c)
-            kinds.append("coded" if c.kind in CODED else c.kind)
+        for i, c in enumerate(by):
+            data[f"g{i}"] = _key_series(self._series(c.name), c, keys.columns[i] if keys else None)
+        unit = bounding.unit if bounding else ()
+        for i, u in enumerate(unit):
+            data[f"i{i}"] = _id_series(self._series(u), self.column(u))
         if not data:  # count() reads no column
-            n = np.array([len(self._frame)], dtype=np.int64)
-            return Counts(n, (), ())
-        values = [pl.col(f"m{i}") for i in range(len(measures))]
-        by = [pl.col(f"g{i}") for i in range(len(kinds))]
-        streaming = len(self._frame) >= STREAM_FROM
-        lazy = pl.DataFrame(data).lazy()
-        return aggregate(lazy, values, floats, measures, by, kinds, keys, streaming=streaming)
+            return Counts(np.array([len(self._frame)], dtype=np.int64), (), ())
+        query = Query(
+            pl.DataFrame(data).lazy(),
+            [pl.col(f"m{i}") for i in range(len(measures))],
+            [data[f"m{i}"].dtype.is_float() for i in range(len(measures))],
+            [_form(f"g{i}", data) for i in range(len(by))],
+            [_form(f"i{i}", data) for i in range(len(unit))],
+            streaming=len(self._frame) >= STREAM_FROM,
+        )
+        return query.counts(measures, keys, bounding, salt)
 
-    def table(self, keys: KeyTable | None, columns: dict[str, npt.NDArray[Any]]) -> pd.DataFrame:
-        out: dict[str, Any] = {}
-        for c in keys.columns if keys else ():
-            out[str(c.name)] = _key_values(self._series(c.name).dtype, c)
-        out.update(columns)
+    def key_frame(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> pd.DataFrame:
+        if not by:
+            return pd.DataFrame(index=range(1))
+        columns = [c.engine for c in keys.columns] if keys else found.get_columns()
+        out = {}
+        for i, (c, s) in enumerate(zip(by, columns)):
+            column = self._series(c.name)
+            values = None
+            if c.kind in CODED:
+                values = keys.columns[i].values if keys else _decoded(column, c, s)
+            out[str(c.name)] = _key_values(column.dtype, c, s, values)
         return pd.DataFrame(out)
+
+    def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
+        data = {f"k{i}": _key_series(self._series(c.name), c, keys.columns[i]) for i, c in enumerate(by)}
+        for i, u in enumerate(bounding.unit if bounding else ()):
+            data[f"u{i}"] = _id_series(self._series(u), self.column(u))
+        rows = pl.DataFrame(data).with_columns(_form(name, data).alias(name) for name in data)
+        coded = code_rows(rows.with_row_index("row").lazy(), keys, bounding, salt)
+        found = coded.select("row", "code").sort("code", "row").collect()
+        edges = np.searchsorted(found["code"].to_numpy(), np.arange(keys.size + 1))
+        where = found["row"].to_numpy()
+        return [
+            (lambda low=low, high=high: PandasSource(self._frame.iloc[where[low:high]]))  # type: ignore[misc]
+            for low, high in pairwise(edges)
+        ]
+
+
+def _form(name: str, data: dict[str, pl.Series]) -> pl.Expr:
+    return key_form(pl.col(name), "float" if data[name].dtype.is_float() else "")
 
 
 @lru_cache(maxsize=1024)
@@ -153,16 +190,44 @@ def _presence(s: pd.Series[Any]) -> pl.Series:
     return _from_arrow(pa.array(present, mask=~present))
 
 
-def _key_series(s: pd.Series[Any], c: KeyColumn) -> pl.Series:
+def _key_series(s: pd.Series[Any], c: Column, listed: KeyColumn | None) -> pl.Series:
+    """A grouping column in the form in which groups are compared.
+
+    Without listed keys the text cells of an object column are keys, everything else in it is
+    missing, and the categories of a Categorical are their values.
+    """
     if c.kind == "period":
         ordinals = pd.PeriodIndex(s)
         return _from_arrow(pa.array(ordinals.asi8, mask=np.asarray(ordinals.isna())))
-    if c.kind == "categorical":
-        code_of = np.array([*(c.code(x) for x in s.cat.categories), -2], dtype=np.int64)
-        return _coded(code_of[s.cat.codes.to_numpy()])
+    if listed is not None and c.kind in CODED:
+        if c.kind == "categorical":
+            code_of = np.array([*(listed.code(x) for x in s.cat.categories), -2], dtype=np.int64)
+            return _coded(code_of[s.cat.codes.to_numpy()])
+        return _coded(_look_up(s, listed))
+    if c.kind == "object":
+        return pl.Series([_valid(x) if isinstance(x, str) else None for x in s], dtype=pl.String)
+    if c.kind == "categorical" and c.native.kind != "interval":
+        return _key_series(s.astype(s.cat.categories.dtype), c.native, None)
     if c.kind in CODED:
-        return _coded(_look_up(s, c))
+        codes = _intervals(s).get_indexer(pd.Index(s.astype(object)))
+        return _coded(np.where(codes < 0, -2, codes).astype(np.int64))
     return _to_polars(s)
+
+
+def _intervals(s: pd.Series[Any]) -> Any:
+    """The intervals that occur or are declared, in order; private, as it comes from the column."""
+    values = s.cat.categories if isinstance(s.dtype, pd.CategoricalDtype) else s.dropna().unique()
+    return pd.Index(sorted(values), dtype=object)
+
+
+def _decoded(s: pd.Series[Any], c: Column, codes: pl.Series) -> Any:
+    """The values of released groups whose keys were not listed."""
+    if c.kind not in CODED:
+        return None
+    if c.kind == "object" or (c.kind == "categorical" and c.native.kind != "interval"):
+        return tuple(codes.to_list())
+    values = _intervals(s)
+    return tuple(None if i is None else values[i] for i in codes.to_list())
 
 
 def _look_up(s: pd.Series[Any], c: KeyColumn) -> npt.NDArray[np.int64]:
@@ -177,24 +242,43 @@ def _look_up(s: pd.Series[Any], c: KeyColumn) -> npt.NDArray[np.int64]:
     return np.fromiter((c.code(x) for x in s), dtype=np.int64, count=len(s))
 
 
+def _id_series(s: pd.Series[Any], c: Column) -> pl.Series:
+    """A unit column: equal ids stay equal, and each id's form depends on itself alone.
+
+    Privacy: a code that counted up over the rows would let one unit's rows change how others are
+    hashed, so cells of an object column become text of their own type and value; a cell that has no
+    such text is no id, and its row is left out.
+    """
+    if c.kind == "object":
+        return pl.Series([_id_text(x) for x in s], dtype=pl.String)
+    return _key_series(s, c, None)
+
+
+def _id_text(cell: Any) -> str | None:
+    if isinstance(cell, str):
+        return "str:" + _valid(cell)
+    if isinstance(cell, bool | int | float | bytes | dt.date | uuid.UUID | Decimal | np.generic):
+        return None if cell != cell else f"{type(cell).__name__}:{cell!r}"
+    return None
+
+
 def _coded(codes: npt.NDArray[np.int64]) -> pl.Series:
     return _from_arrow(pa.array(codes, mask=codes == -2))
 
 
-def _key_values(dtype: Any, c: KeyColumn) -> Any:
-    """The listed keys as a pandas column: the frame's dtype, a Categorical's that of its values."""
+def _key_values(dtype: Any, c: Column, engine: pl.Series, values: tuple[Any, ...] | None) -> Any:
+    """Released keys as a pandas column: the frame's dtype, a Categorical's that of its values."""
     if c.kind == "period":
-        missing = c.engine.is_null().to_numpy()
-        ordinals = c.engine.fill_null(0).to_numpy()
+        missing = engine.is_null().to_numpy()
         index: Any = pd.PeriodIndex
-        values = pd.Series(index.from_ordinals(ordinals, freq=dtype.freq))
-        return values.mask(missing)
-    if c.kind in CODED:
-        if c.kind == "categorical" and c.values:
-            return pd.Series(list(c.values)).infer_objects()
-        return pd.Series(list(c.values or ()), dtype=object if c.kind == "object" else dtype)
-    if c.engine.null_count() and isinstance(dtype, np.dtype) and dtype.kind in "biu":
+        return pd.Series(index.from_ordinals(engine.fill_null(0).to_numpy(), freq=dtype.freq)).mask(missing)
+    if values is not None:
+        if c.kind == "categorical":
+            dtype = dtype.categories.dtype
+        nullable = not (isinstance(dtype, np.dtype) and dtype.kind in "biu" and None in values)
+        return pd.Series(list(values), dtype=dtype if nullable else None)
+    if engine.null_count() and isinstance(dtype, np.dtype) and dtype.kind in "biu":
         dtype = "boolean" if dtype.kind == "b" else "Int64"
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
-        return pd.Series(c.engine.to_numpy()).astype(dtype)
-    return pd.Series(c.engine.to_arrow().to_pandas()).astype(dtype)
+        return pd.Series(engine.to_numpy()).astype(dtype)
+    return pd.Series(engine.to_arrow().to_pandas()).astype(dtype)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from dpframe.errors import InputError
 from dpframe.keys import KeyTable
 from dpframe.layout import magic_bits
-from dpframe.schema import Column, Counts, Measure, lookup
+from dpframe.schema import Bounding, Column, Counts, Ints, Measure, Parts, lookup
 
 STREAM_FROM = 100_000  # rows; below it the in-memory engine starts faster
 
@@ -58,99 +57,235 @@ class PolarsSource:
             lookup(name, self.names())
         return describe(name, self._schema[str(name)])
 
-    def aggregate(self, measures: tuple[Measure, ...], keys: KeyTable | None) -> Counts:
+    def aggregate(
+        self,
+        measures: tuple[Measure, ...],
+        by: tuple[Column, ...],
+        keys: KeyTable | None,
+        bounding: Bounding | None,
+        salt: int,
+    ) -> Counts:
         small = isinstance(self._frame, pl.DataFrame) and self._frame.height < STREAM_FROM
-        by = [pl.col(str(c.name)) for c in keys.columns] if keys else []
-        kinds = [c.kind for c in keys.columns] if keys else []
-        values = [pl.col(str(m.column)) for m in measures]
-        floats = [self._schema[str(m.column)].is_float() for m in measures]
-        return aggregate(self._frame.lazy(), values, floats, measures, by, kinds, keys, streaming=not small)
+        unit = bounding.unit if bounding else ()
+        query = Query(
+            self._frame.lazy(),
+            [pl.col(str(m.column)) for m in measures],
+            [self._schema[str(m.column)].is_float() for m in measures],
+            [_key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)],
+            [key_form(pl.col(str(u)), self.column(u).kind) for u in unit],
+            streaming=not small,
+        )
+        return query.counts(measures, keys, bounding, salt)
 
-    def table(self, keys: KeyTable | None, columns: dict[str, npt.NDArray[Any]]) -> pl.DataFrame:
-        out: dict[str, Any] = {}
-        for c in keys.columns if keys else ():
-            dtype = self._schema[str(c.name)]
-            out[str(c.name)] = c.engine if dtype == pl.Null else c.engine.cast(dtype)
-        out.update(columns)
-        return pl.DataFrame(out)
-
-
-def aggregate(
-    frame: pl.LazyFrame,
-    values: Sequence[pl.Expr],
-    floats: Sequence[bool],
-    measures: tuple[Measure, ...],
-    by: Sequence[pl.Expr],
-    kinds: Sequence[str],
-    keys: KeyTable | None,
-    *,
-    streaming: bool,
-) -> Counts:
-    """Count rows and present cells and add up steps, per listed group.
-
-    Parameters
-    ----------
-    values, by : the expressions of the measured and the grouping columns
-    floats : whether each measured column can hold NaN
-
-    Privacy: missing (null, NaN) is mapped to null before clipping, so it adds nothing; clip, the
-    added constant and the integer sum are monotone and exact, so one row changes ``t`` by at most
-    last - first, in any order and chunking. Sums of bit patterns wrap modulo 2**64 and are unwrapped
-    by the present count; the sum of steps itself stays below 2**63 for 2**32 rows. Rows whose key is
-    not listed fall away in the join; listed keys without rows get zeros.
-    """
-    prepared = []
-    for i, (x, m, is_float) in enumerate(zip(values, measures, floats)):
-        if m.low is None or m.high is None:
-            prepared.append((x.fill_nan(None) if is_float else x).alias(f"y{i}"))
-        else:
-            clipped = x.cast(pl.Float64, strict=False).fill_nan(None).clip(m.low, m.high)
-            prepared.append((clipped + m.magic).reinterpret(dtype=pl.Int64).alias(f"y{i}"))
-    sums = [pl.len().alias("n")]
-    for i, m in enumerate(measures):
-        sums.append(pl.col(f"y{i}").count().alias(f"c{i}"))
-        if m.low is not None:
-            sums.append(pl.col(f"y{i}").sum().alias(f"t{i}"))
-    engine: Any = "streaming" if streaming else "in-memory"
-    if keys is None:
-        query = frame.select(prepared).select(sums) if prepared else frame.select(sums)
-        got = query.collect(engine=engine)
-    else:
-        canonical = [
-            _key(x, kind, c.engine.dtype).alias(f"k{i}")
-            for i, (x, kind, c) in enumerate(zip(by, kinds, keys.columns))
+    def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
+        temporary = {f"k{i}": _key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)}
+        for i, u in enumerate(bounding.unit if bounding else ()):
+            temporary[f"u{i}"] = key_form(pl.col(str(u)), self.column(u).kind)
+        rows = self._frame.lazy().select(
+            pl.struct(pl.all()).alias("row"), *(x.alias(name) for name, x in temporary.items())
+        )
+        coded = code_rows(rows, keys, bounding, salt)
+        if isinstance(self._frame, pl.DataFrame):
+            coded = coded.collect().lazy()
+        return [
+            (lambda i=i: PolarsSource(coded.filter(pl.col("code") == i).select("row").unnest("row")))  # type: ignore[misc]
+            for i in range(keys.size)
         ]
-        names = [f"k{i}" for i in range(len(by))]
-        query = frame.select(canonical + prepared).group_by(names).agg(sums)
-        found = query.collect(engine=engine)
-        listed = pl.DataFrame({f"k{i}": c.engine for i, c in enumerate(keys.columns)})
-        got = listed.join(found, on=names, how="left", nulls_equal=True, maintain_order="left")
-        got = got.with_columns(pl.exclude(names).fill_null(0))
-    rows = _int64(got["n"])
-    present = tuple(_int64(got[f"c{i}"]) for i in range(len(measures)))
-    steps = tuple(
-        rows[:0] if m.low is None else _steps(_int64(got[f"t{i}"]), present[i], m)
-        for i, m in enumerate(measures)
-    )
-    return Counts(rows, present, steps)
+
+    def key_frame(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> pl.DataFrame:
+        if not by:
+            return pl.DataFrame(height=1)
+        columns = [c.engine for c in keys.columns] if keys else found.get_columns()
+        return pl.DataFrame([_restore(s, c).alias(str(c.name)) for s, c in zip(columns, by)])
 
 
-def _key(x: pl.Expr, kind: str, dtype: Any) -> pl.Expr:
+def key_form(x: pl.Expr, kind: str) -> pl.Expr:
     """Bring equal keys to one form: NaN is null, -0.0 is 0.0, categories are their text."""
     if kind == "float":
         return x.fill_nan(None) + 0.0
-    if kind in ("enum", "string", "null"):
-        return x.cast(dtype)
-    return x
+    return x.cast(pl.String) if kind in ("enum", "string") else x
 
 
-def _int64(s: pl.Series) -> npt.NDArray[np.int64]:
+def _key(x: pl.Expr, c: Column, keys: KeyTable | None, i: int) -> pl.Expr:
+    if c.kind == "null" and keys is not None:  # a column without a type takes that of its keys
+        return x.cast(keys.columns[i].engine.dtype)
+    return key_form(x, c.kind)
+
+
+def _restore(s: pl.Series, c: Column) -> pl.Series:
+    dtype = pl.String if c.native == pl.Categorical else c.native
+    return s if dtype == pl.Null else s.cast(dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to aggregate of a lazy frame: expressions for measured, grouping and unit columns.
+
+    ``floats`` says which measured columns can hold NaN.
+    """
+
+    frame: pl.LazyFrame
+    values: Sequence[pl.Expr]
+    floats: Sequence[bool]
+    by: Sequence[pl.Expr]
+    unit: Sequence[pl.Expr]
+    streaming: bool
+
+    def counts(
+        self,
+        measures: tuple[Measure, ...],
+        keys: KeyTable | None,
+        bounding: Bounding | None,
+        salt: int,
+    ) -> Counts:
+        """Count rows and present cells and add up steps, per group, each unit within its bounds.
+
+        Privacy: missing (null, NaN) is mapped to null before clipping, so it adds nothing; clip, the
+        added constant and the integer sum are monotone and exact, so one row changes the sum of steps
+        by at most last - first, in any order and chunking. Rows whose key is not listed fall away;
+        listed keys without rows get zeros. Sums of bit patterns wrap modulo 2**64 and are unwrapped by
+        the present count; the sum of steps itself stays below 2**63 for 2**32 rows.
+        """
+        by = [f"k{i}" for i in range(len(self.by))]
+        unit = [f"u{i}" for i in range(len(self.unit))]
+        columns = [x.alias(n) for x, n in zip((*self.by, *self.unit), (*by, *unit))]
+        columns += [self._prepared(i, m) for i, m in enumerate(measures)]
+        rows = self.frame.select(columns) if columns else self.frame
+        if bounding is None:
+            return self._grouped(rows, measures, by, keys, _sums(measures), unwrap=True)
+        pairs = rows.drop_nulls(unit).group_by(unit + by).agg(_sums(measures))
+        pairs = pairs.with_columns(_unwrapped(i, m) for i, m in enumerate(measures) if m.low is not None)
+        if keys is not None:
+            pairs = pairs.join(_listed(keys).lazy(), on=by, how="inner", nulls_equal=True)
+        if bounding.groups is not None and (keys is None or keys.size > bounding.groups):
+            pairs = choose_groups(pairs, unit, by, bounding.groups, salt)
+        return self._grouped(
+            _scaled(pairs, measures, bounding.rows), measures, by, keys, _totals(measures), unwrap=False
+        )
+
+    def _prepared(self, i: int, m: Measure) -> pl.Expr:
+        x = self.values[i]
+        if m.low is None or m.high is None:
+            return (x.fill_nan(None) if self.floats[i] else x).alias(f"y{i}")
+        clipped = x.cast(pl.Float64, strict=False).fill_nan(None).clip(m.low, m.high)
+        return (clipped + m.magic).reinterpret(dtype=pl.Int64).alias(f"y{i}")
+
+    def _grouped(
+        self,
+        rows: pl.LazyFrame,
+        measures: tuple[Measure, ...],
+        by: list[str],
+        keys: KeyTable | None,
+        sums: list[pl.Expr],
+        *,
+        unwrap: bool,
+    ) -> Counts:
+        engine: Any = "streaming" if self.streaming else "in-memory"
+        query = rows.group_by(by).agg(sums) if by else rows.select(sums)
+        got = query.collect(engine=engine)
+        found = None
+        if keys is not None:
+            listed = _listed(keys).drop("code")
+            got = listed.join(got, on=by, how="left", nulls_equal=True, maintain_order="left")
+            got = got.with_columns(pl.exclude(by).fill_null(0))
+        elif by:
+            got = got.sort(by)
+            found = got.select(by)
+        present = tuple(_int64(got[f"c{i}"]) for i in range(len(measures)))
+        steps = []
+        for i, m in enumerate(measures):
+            t = _int64(got[f"t{i}"]) if m.low is not None else present[i][:0]
+            steps.append(_unwrap(t, present[i], m) if unwrap and m.low is not None else t)
+        units = _int64(got["m"]) if "m" in got.columns else None
+        return Counts(_int64(got["n"]), present, tuple(steps), units, found)
+
+
+def choose_groups(pairs: pl.LazyFrame, unit: list[str], by: list[str], most: int, salt: int) -> pl.LazyFrame:
+    """Keep at most ``most`` groups of every unit, chosen by salted hash rank.
+
+    Privacy: a unit's rank depends on its own groups, its own id and the salt alone, so for every salt
+    one unit's rows change nobody else's choice; fairness, not privacy, rests on the hash.
+    """
+    return pairs.filter(rank_key(unit, by, salt).rank("ordinal").over(unit) <= most)
+
+
+def code_rows(rows: pl.LazyFrame, keys: KeyTable, bounding: Bounding | None, salt: int) -> pl.LazyFrame:
+    """Give each row the position of its key as ``code``; rows of other keys, and of groups that their
+    unit did not choose, are left out. ``rows`` has the columns k0, ... and u0, ..."""
+    by = [f"k{i}" for i in range(len(keys.columns))]
+    rows = rows.join(_listed(keys).lazy(), on=by, how="inner", nulls_equal=True)
+    if bounding is None:
+        return rows
+    unit = [f"u{i}" for i in range(len(bounding.unit))]
+    rows = rows.drop_nulls(unit)
+    if bounding.groups is None or keys.size <= bounding.groups:
+        return rows
+    chosen = choose_groups(rows.select(*unit, *by).unique(), unit, by, bounding.groups, salt)
+    return rows.join(chosen, on=[*unit, *by], how="semi", nulls_equal=True)
+
+
+def rank_key(unit: list[str], by: list[str], salt: int) -> pl.Expr:
+    """The number by which a unit's groups are ranked."""
+    return pl.struct(*unit, *by).hash(salt)
+
+
+def _listed(keys: KeyTable) -> pl.DataFrame:
+    frame = pl.DataFrame({f"k{i}": c.engine for i, c in enumerate(keys.columns)})
+    return frame.with_row_index("code")
+
+
+def _sums(measures: tuple[Measure, ...]) -> list[pl.Expr]:
+    sums = [pl.len().cast(pl.Int64).alias("n")]
+    for i, m in enumerate(measures):
+        sums.append(pl.col(f"y{i}").count().cast(pl.Int64).alias(f"c{i}"))
+        if m.low is not None:
+            sums.append(pl.col(f"y{i}").sum().alias(f"t{i}"))
+    return sums
+
+
+def _totals(measures: tuple[Measure, ...]) -> list[pl.Expr]:
+    names = ["n", *(f"c{i}" for i in range(len(measures)))]
+    names += [f"t{i}" for i, m in enumerate(measures) if m.low is not None]
+    return [pl.len().alias("m"), *(pl.col(x).sum() for x in names)]
+
+
+def _scaled(pairs: pl.LazyFrame, measures: tuple[Measure, ...], most: int) -> pl.LazyFrame:
+    """Scale every (unit, group) pair down to at most ``most`` rows: no row is chosen, none is dropped.
+
+    n' = min(n, R), c' = min(c, R), T' = the nearest integer to c' * T / c, computed without overflow.
+
+    Privacy: T' <= c' * K <= n' * K, so a unit's cells (T', c'K - T', (n' - c')K) sum to n'K <= R*K.
+    """
+    scaled = [pl.min_horizontal("n", pl.lit(most, pl.Int64)).alias("n")]
+    for i, m in enumerate(measures):
+        c, kept = pl.col(f"c{i}"), pl.min_horizontal(f"c{i}", pl.lit(most, pl.Int64))
+        scaled.append(kept.alias(f"c{i}"))
+        if m.low is not None:
+            t = pl.col(f"t{i}")
+            safe = pl.when(c > 0).then(c).otherwise(1)
+            whole, rest = t // safe, t % safe
+            near = kept * whole + (2 * kept * rest + safe) // (2 * safe)
+            scaled.append(pl.when(c > 0).then(near).otherwise(0).alias(f"t{i}"))
+    return pairs.with_columns(scaled)
+
+
+def _zero(m: Measure) -> int:
+    """The bit pattern of step 0, counted from the lower bound."""
+    return (magic_bits(m.magic) + m.base) % 2**64
+
+
+def _unwrapped(i: int, m: Measure) -> pl.Expr:
+    bits = pl.col(f"t{i}").reinterpret(dtype=pl.UInt64)
+    zeros = pl.col(f"c{i}").reinterpret(dtype=pl.UInt64) * pl.lit(_zero(m), pl.UInt64)
+    return (bits - zeros).reinterpret(dtype=pl.Int64).alias(f"t{i}")
+
+
+def _unwrap(bits: Ints, present: Ints, m: Measure) -> Ints:
+    return (bits.view(np.uint64) - present.view(np.uint64) * np.uint64(_zero(m))).view(np.int64)
+
+
+def _int64(s: pl.Series) -> Ints:
     return s.cast(pl.Int64).to_numpy().astype(np.int64, copy=False)
-
-
-def _steps(bits: npt.NDArray[np.int64], present: npt.NDArray[np.int64], m: Measure) -> npt.NDArray[np.int64]:
-    zero = np.uint64((magic_bits(m.magic) + m.base) % 2**64)
-    return (bits.view(np.uint64) - present.view(np.uint64) * zero).view(np.int64)
 
 
 def as_source(frame: Any) -> Any:
@@ -167,6 +302,3 @@ def as_source(frame: Any) -> Any:
         f"dp.frame takes a pandas or Polars frame, not a {type(frame).__module__}.{type(frame).__qualname__}."
         " Hint: dp.frame(df)"
     )
-
-
-__all__ = ["InputError", "PolarsSource", "aggregate", "as_source", "describe"]

@@ -80,6 +80,20 @@ class Noise(ABC):
             low, high = (low, middle) if self._within(middle) >= level else (middle, high)
         return high
 
+    def upper_tail(self, k: int, draws: int = 1) -> float:
+        """P(X_1 + ... + X_draws >= k), rounded up; used for thresholds, so never below the truth.
+
+        Raises
+        ------
+        MechanismError
+            For several draws, unless the law knows their sum.
+        """
+        if draws != 1:
+            raise MechanismError(
+                "This mechanism can't bound the sum of several draws. Hint: mechanism='laplace'"
+            )
+        return float(self.cdf(-k)) * (1 + 2.0**-40)  # symmetric: P(X >= k) = P(X <= -k)
+
     def _within(self, w: int) -> float:
         return float(1.0 - 2.0 * self.cdf(-w - 1))
 

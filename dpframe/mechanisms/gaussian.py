@@ -99,6 +99,12 @@ class RoundedGaussian(Noise):
         k = -np.abs(np.asarray(k, dtype=np.float64))  # in the lower tail differences keep their digits
         return np.asarray(ndtr((k + 0.5) / self._sigma) - ndtr((k - 0.5) / self._sigma))
 
+    def upper_tail(self, k: int, draws: int = 1) -> float:
+        """P(sum >= k): each draw is at most 1/2 above its Gaussian, so the sum at most draws/2."""
+        from scipy.special import ndtr
+
+        return float(ndtr(-(k - draws / 2) / (math.sqrt(draws) * self._sigma))) * (1 + 2.0**-40)
+
     @cached_property
     def std(self) -> float:
         if self._sigma > 4:  # the correction to 1/12 is below exp(-2 pi**2 sigma**2)
@@ -126,11 +132,11 @@ class Gaussian:
         """Privacy: sigma is rounded up, rho is computed from the rounded sigma and rounded up."""
         if target.rho is not None:
             sigma = Fraction(float_up(sqrt_up(sensitivity**2 / (2 * target.rho))))
-            cost = Event(None, Fraction(0), target.rho, rho_alone=True)
+            cost = Event(None, Fraction(0), target.rho)
         elif target.eps is not None and target.delta > 0:
             unit = Fraction(analytic_sigma(target.eps, target.delta))
             sigma = Fraction(float_up(sensitivity * unit))
-            cost = Event(target.eps, target.delta, round_up(1 / (2 * unit**2)), rho_alone=True)
+            cost = Event(target.eps, target.delta, round_up(1 / (2 * unit**2)), Fraction(0))
         else:
             raise MechanismError(
                 "gaussian noise has no pure guarantee: it needs delta or rho. Hint: delta=1e-6, or rho=0.05,"

@@ -77,6 +77,31 @@ class DiscreteLaplace(Noise):
         tail = np.exp(-self._rate * np.where(k >= 0, k + 1, -k)) / (1 + math.exp(-self._rate))
         return np.where(k >= 0, 1 - tail, tail)
 
+    def upper_tail(self, k: int, draws: int = 1) -> float:
+        """P(sum of up to three draws >= k): sums of q**i times a polynomial, in closed form.
+
+        With a = (1-q)/(1+q) the law of two draws is a^2 q^|k| (|k| + (1+q^2)/(1-q^2)), of three
+        a^3 q^|k| (k^2/2 + 3|k|(1+q^2)/(2(1-q^2)) + (1+4q^2+q^4)/(1-q^2)^2).
+        """
+        if k <= 0:
+            return min(1.0, 1 - self.upper_tail(1 - k, draws) + 2.0**-38)
+        r = self._rate
+        q, p = math.exp(-r), -math.expm1(-r)  # q and 1 - q
+        a, both = math.tanh(r / 2), -math.expm1(-2 * r)  # (1-q)/(1+q) and 1 - q**2
+        s0 = 1 / p  # sums over i >= k of q**(i-k) * (1, i, i**2)
+        s1 = k / p + q / p**2
+        s2 = k * k / p + 2 * k * q / p**2 + q * (1 + q) / p**3
+        if draws == 1:
+            total = a * s0
+        elif draws == 2:
+            total = a**2 * (s1 + s0 * (1 + q**2) / both)
+        elif draws == 3:
+            middle = (1 + 4 * q**2 + q**4) / both**2
+            total = a**3 * (s2 / 2 + 1.5 * s1 * (1 + q**2) / both + s0 * middle)
+        else:
+            return super().upper_tail(k, draws)
+        return min(1.0, math.exp(-r * k) * total * (1 + 2.0**-40))
+
     @property
     def std(self) -> float:
         if self._rate > 700:
@@ -104,7 +129,7 @@ class Laplace:
             eps = eps_of_pure_rho(target.rho)
             if eps <= 0:
                 raise MechanismError("rho is too small to draw noise for.")
-            cost = Event(None, Fraction(0), target.rho, rho_alone=True)
+            cost = Event(None, Fraction(0), target.rho)
         else:
             raise MechanismError("laplace needs eps or rho.")
         return DiscreteLaplace(checked_scale(sensitivity / eps, sensitivity, self.name), cost)

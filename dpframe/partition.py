@@ -1,0 +1,141 @@
+"""Partitions: disjoint parts of a frame, paid for once, each with a cap of its own.
+
+Privacy: a row (a unit in up to L0 parts) is in one part, and under replace_one the old and the new
+row may be in two, so c = 1, L0 or 2*L0 parts of a neighbour differ; each spends at most its cap, however
+adaptively. The object is charged c times the cap when it is made. Which parts of a unit count is
+chosen once, with one salt, for the life of the object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from dpframe.accounting.filter import Budget
+from dpframe.api import FrameDP
+from dpframe.budget import Event, Number, rational, round_up
+from dpframe.errors import InputError, ReleaseFailed, did_you_mean, show
+from dpframe.keys import KeyTable, key_table
+from dpframe.mechanisms.laplace import pure_rho
+from dpframe.noise.source import words
+from dpframe.plan import Charge, Limits, Policy, make_bounding
+from dpframe.schema import Source
+from dpframe.session import Session, current, part_session, policy_of
+
+
+class Part:
+    """The rows of one key. Its ``.dp`` has all verbs; they spend the part's cap and nothing else."""
+
+    __slots__ = ("_make", "key", "session")
+
+    def __init__(self, key: Any, make: Any, session: Session) -> None:
+        self.key, self._make, self.session = key, make, session
+
+    @property
+    def dp(self) -> FrameDP:
+        """Private questions about this part, within its cap."""
+        return FrameDP(self._make(), defaults={"session": self.session})
+
+    def __repr__(self) -> str:
+        return f"<dpframe part {self.key!r}: {self.session!r}>"
+
+
+class Partition(Mapping[Any, Part]):
+    """A read-only mapping from key to part, in the order of ``keys``.
+
+    Attributes
+    ----------
+    cost : Cost
+        What was charged for all parts together.
+    """
+
+    def __init__(self, parts: dict[Any, Part], charge: Charge) -> None:
+        self._parts, self._charge = parts, charge
+
+    @property
+    def cost(self) -> Any:
+        return self._charge.event.cost
+
+    def __getitem__(self, key: Any) -> Part:
+        try:
+            return self._parts[key]
+        except KeyError:
+            raise KeyError(f"No part {key!r}. {did_you_mean(str(key), map(str, self._parts))}") from None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        return f"<dpframe {self._charge.question}: {len(self)} parts, charged {self.cost}>"
+
+
+def make_partition(
+    source: Source,
+    by: tuple[Hashable, ...],
+    keys: Any,
+    *,
+    eps: Number | None,
+    delta: Number | None,
+    rho: Number | None,
+    max_groups: int | None,
+    max_rows_per_group: int | None,
+    session: Session | None,
+    label: str | None,
+) -> Partition:
+    """Charge a session for a partition and make it; see ``df.dp.partition_by``."""
+    if (eps is None) == (rho is None):
+        raise InputError("partition_by takes the cap of each part: eps= (with delta=) or rho=. Hint: eps=0.5")
+    if keys is None:
+        raise InputError("partition_by needs keys=: which parts exist must be public. Hint: keys=[...]")
+    d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
+    if rho is not None and d:
+        raise InputError("delta= goes with eps=, not with rho=.")
+    policy, defaults = policy_of(session)
+    types = tuple(source.column(b) for b in by)
+    table = key_table(by, types, keys)
+    limits = Limits(max_groups or defaults.max_groups, max_rows_per_group or defaults.max_rows_per_group)
+    bounding = make_bounding(
+        limits, policy, source.column, grouped=True, keys=table, rows_matter=policy.unit is not None
+    )
+    many = (bounding.groups or 1 if bounding else 1) * (2 if policy.replace else 1)
+    if rho is not None:
+        cap = rational(rho, "rho")
+        event, budget = Event(None, Fraction(0), round_up(many * cap)), Budget(rho=cap, by="rho")
+    else:
+        cap = rational(eps, "eps")
+        event = Event(many * cap, many * d, many * pure_rho(cap))
+        budget = Budget(cap, d, d, by="eps")
+    names = ", ".join(map(repr, by))
+    question = (
+        f"partition_by({names}): {table.size} parts of {'rho' if rho is not None else 'eps'}={show(cap)}"
+    )
+    charge = Charge(event, question, "parts", policy, (names, table.fingerprint, event))
+    current(session)._charge(charge, label)
+    parts = _parts(source, types, table, bounding, budget, policy, limits)
+    return Partition(parts, charge)
+
+
+def _parts(
+    source: Source,
+    types: Any,
+    table: KeyTable,
+    bounding: Any,
+    budget: Budget,
+    policy: Policy,
+    limits: Limits,
+) -> dict[Any, Part]:
+    failure = ""
+    try:
+        makers = source.part(types, table, bounding, int(words(1)[0]))
+    except Exception as e:
+        failure = type(e).__name__
+    if failure:  # raised out here, where no traceback reaches the engine's words
+        raise ReleaseFailed(f"partition_by failed in the engine with {failure} after it was charged.")
+    inside = Limits(limits.max_groups, limits.max_rows_per_group, limits.max_rows_per_group)
+    return {
+        key: Part(key, make, part_session(budget, policy, inside)) for key, make in zip(table.rows(), makers)
+    }
