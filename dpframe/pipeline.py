@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dpframe.errors import InputError, ReleaseFailed
@@ -34,6 +36,10 @@ def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: 
             raise InputError(
                 f"{column.name!r} is not what the plan was made for ({column.text}). Hint: plan anew."
             )
+    if plan.keys is not None and not plan.keys.size:  # no group is asked for: nothing to read, nothing to pay
+        nothing = [np.empty(0, dtype=np.int64) for _ in plan.pieces]
+        keys = source.key_frame(plan.by, plan.keys, None)
+        return Release(plan, nothing, keys, label=label, ci=ci, time=dt.datetime.now(dt.UTC))
     entries = session._charge(plan.charge, label)
     failure, noisy, keys = "", None, None
     try:

@@ -300,7 +300,9 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         bounding,
         state.threshold,
         selection,
-        compose(tuple(state.events)),
+        Event(Fraction(0), Fraction(0), Fraction(0))
+        if keys and not keys.size
+        else compose(tuple(state.events)),
         policy,
         tuple(types.values()),
         request.target,
@@ -352,7 +354,7 @@ def _check_measure(a: Aggregate, column: Column) -> None:
         return
     if column.kind not in MEASURABLE:
         fix = {
-            "string": "cast it to a number first, e.g. df['x'].astype(float)",
+            "string": "cast it to a number first",
             "object": "give it a dtype first, e.g. df['x'].astype(float)",
             "duration": "turn it into a number of a unit you name, e.g. seconds",
             "datetime": "turn it into a number of a unit you name, e.g. days since a date",

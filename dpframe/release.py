@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 import os
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -268,10 +269,12 @@ class _Answer:
         level = self.release._ci or 0.95
         low, high = self.interval(level)
         number = str(self)
-        up, down = high - float(number), float(number) - low
-        margin = f"{max(up, down):.4g}" if isinstance(self, float) else f"{max(up, down):.0f}"
-        shown = f"{float(number):.6g}" if isinstance(self, float) else number
-        return f"{shown} ± {margin} ({level:.0%} interval; {_cost_text(self.release)})"
+        margin = max(high - float(number), float(number) - low)
+        shown = f"{number} ± {margin:.0f}"
+        if isinstance(self, float):  # as many decimals as two digits of the margin need
+            decimals = 6 if margin <= 0 else min(12, max(0, 1 - math.floor(math.log10(margin))))
+            shown = f"{float(number):.{decimals}f} ± {margin:.{decimals}f}"
+        return f"{shown} ({level:.0%} interval; {_cost_text(self.release)})"
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -256,14 +256,14 @@ class Session:
 
     def _exceeded(self, charge: Charge, component: str, label: str | None) -> BudgetExceeded:
         remaining, budget = self._budget.remaining(self._state), self._budget
-        requested = self._budget.charged(charge.event, self._state).cost
+        requested = charge.event.cost
         what = charge.question + (f" (label {label!r})" if label else "")
         if component == "delta":
-            hint = (
-                f"single calls may use delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is"
-                " left. Hint: open the session with a larger delta_calls=, or use mechanism='laplace'."
+            text = (
+                f"delta is used up: {what} asks for delta={show(requested.delta)}; single calls may use"
+                f" delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is left. Hint: a smaller"
+                " delta=, or a session with a larger delta_calls= (half of delta unless you say)."
             )
-            text = f"delta is used up: {what} asks for delta={show(requested.delta)}; {hint}"
         elif component == "rho":
             text = (
                 f"rho is used up: {what} asks for rho={_number(requested.rho)}; "
