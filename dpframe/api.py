@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -11,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
 from dpframe import pipeline, stats
 from dpframe.budget import Cost, Number, rational
+from dpframe.calls import MEANT_VERBS, checked, not_a_question, unknown_verb
 from dpframe.engine.polars import as_source
-from dpframe.errors import InputError, UnknownName, did_you_mean, show
+from dpframe.errors import InputError, show
 from dpframe.explain import Explanation, explain
 from dpframe.mechanisms.base import Target
 from dpframe.plan import Limits, Plan, Request, make_plan, own_epsilons, solve_error
@@ -82,101 +81,7 @@ class Options(TypedDict, total=False):
 
 
 _OPTIONS = tuple(Options.__annotations__)
-_MEANT = {
-    "epsilon": "eps",
-    "e": "eps",
-    "lower": "bounds",
-    "upper": "bounds",
-    "low": "bounds",
-    "high": "bounds",
-    "clip": "bounds",
-    "range": "bounds",
-    "limits": "bounds",
-    "bound": "bounds",
-    "max": "bounds",
-    "min": "bounds",
-    "b": "B",
-    "noise": "mechanism",
-    "mech": "mechanism",
-    "budget": "eps",
-    "privacy_budget": "eps",
-    "confidence": "ci",
-    "alpha": "ci",
-    "name": "label",
-    "groups": "keys",
-    "categories": "keys",
-    "accuracy": "error",
-    "size": "rows",
-    "digits": "round",
-    "decimals": "round",
-}
-_MEANT_VERBS = {
-    "mean": "clip_mean",
-    "avg": "clip_mean",
-    "average": "clip_mean",
-    "sum": "clip_sum",
-    "total": "clip_sum",
-    "size": "count",
-    "len": "count",
-    "length": "count",
-    "shape": "count",
-    "aggregate": "agg",
-    "group": "groupby",
-    "by": "groupby",
-    "value_counts": "groupby",
-}
-
-
-def verb(f: F) -> F:
-    """Make wrong calls say what to write: unknown arguments, and more than the column given by position."""
-    signature = inspect.signature(f)
-    named = [p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
-    positional = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    starred = [p for p in signature.parameters.values() if p.kind is p.VAR_POSITIONAL]
-    open_names = any(p.name == "named" for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD)
-    known = [p.name for p in (*positional[1:], *named)] + list(_OPTIONS)
-
-    @functools.wraps(f)
-    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not starred and len(args) > len(positional) - 1:
-            raise TypeError(
-                f"{f.__name__} takes {len(positional) - 1} argument by position (the column), not {len(args)}."
-                f" Hint: name the rest, e.g. {f.__name__}('x', bounds=(0, 100), eps=0.5)"
-            )
-        if not open_names:
-            for name in kwargs:
-                if name not in known:
-                    raise _unknown_argument(f.__name__, name, known)
-        missing = [p.name for p in positional[1:] if p.default is p.empty and p.name not in kwargs]
-        if len(missing) > len(args) and not starred:
-            raise TypeError(f"{f.__name__} needs a column. Hint: {f.__name__}('x', bounds=(0, 100), eps=0.5)")
-        return f(self, *args, **kwargs)
-
-    shown = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    shown += [inspect.Parameter(o, inspect.Parameter.KEYWORD_ONLY, default=None) for o in _OPTIONS]
-    shown += [p for p in signature.parameters.values() if open_names and p.kind is p.VAR_KEYWORD]
-    checked.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
-    return checked  # type: ignore[return-value]
-
-
-def _unknown_argument(where: str, name: str, known: list[str]) -> TypeError:
-    meant = _MEANT.get(name.lower())
-    if meant == "bounds" and "bounds" in known:
-        return TypeError(f"{where} has no argument {name!r}. Hint: bounds=(low, high)")
-    if meant in known:
-        return TypeError(f"{where} has no argument {name!r}. Hint: {meant}=")
-    if name in ("seed", "random_state", "rng"):
-        return TypeError(
-            f"{where} has no argument {name!r}: noise that can be repeated can be taken off again."
-        )
-    return TypeError(f"{where} has no argument {name!r}. {did_you_mean(name, known)}")
-
-
-def _unknown_verb(owner: str, name: str, known: list[str]) -> UnknownName:
-    meant = _MEANT_VERBS.get(name)
-    if meant in known:
-        return UnknownName(f"{owner} has no {name!r}. Hint: {owner}.{meant}(...)")
-    return UnknownName(f"{owner} has no {name!r}. {did_you_mean(name, known)}")
+verb = checked(_OPTIONS)
 
 
 class Verbs(Generic[R]):
@@ -369,7 +274,7 @@ class Verbs(Generic[R]):
             asked.append(_aggregate(a, None))
         for name, a in named.items():
             if a is None or isinstance(a, int | float | str | Mapping):
-                raise _unknown_argument("agg", name, list(_OPTIONS))
+                raise not_a_question(name, a, _OPTIONS)
             asked.append(_aggregate(a, name))
         if not asked:
             raise TypeError("agg needs at least one question. Hint: agg(n=dp.count(), eps=0.5)")
@@ -384,7 +289,7 @@ class Verbs(Generic[R]):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise _unknown_verb(self._owner, name, [x for x in dir(type(self)) if not x.startswith("_")])
+        raise unknown_verb(self._owner, name, [x for x in dir(type(self)) if not x.startswith("_")])
 
     def __repr__(self) -> str:
         verbs = ", ".join(x for x in dir(type(self)) if not x.startswith("_"))
@@ -440,13 +345,13 @@ class Grouped(Verbs[R]):
 class _FrameVerbs(Verbs[R]):
     __slots__ = ()
 
+    @checked()
     def groupby(
         self,
         *by: Any,
         keys: Any = None,
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
-        **unknown: Any,
     ) -> Grouped[R]:
         """Group rows by public keys, or by keys that are found at the price of delta.
 
@@ -472,8 +377,6 @@ class _FrameVerbs(Verbs[R]):
         replace_one a row may move between two, and sensitivities double. A unit is in up to
         ``max_groups`` groups, and noise is made for all of them together.
         """
-        for name in unknown:
-            raise _unknown_argument("groupby", name, ["keys", "max_groups", "max_rows_per_group"])
         limits = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
         return Grouped(self._source, _names(by), keys, {**self._defaults, **limits}, self._finish)
 
@@ -498,6 +401,7 @@ class FrameDP(_FrameVerbs[Any]):
 
     __slots__ = ()
 
+    @checked()
     def partition_by(
         self,
         *by: Any,
@@ -722,13 +626,15 @@ def _limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:
     if threshold not in (None, "units", "rows"):
         raise InputError(f"threshold={threshold!r} must be 'units' or 'rows'.")
     if not grouped:
-        return Limits(max_rows=options.get("max_rows") or defaults.max_rows)
+        return Limits(max_rows=_either(options.get("max_rows"), defaults.max_rows))
+    groups = _either(options.get("max_groups"), defaults.max_groups)
     return Limits(
-        options.get("max_groups") or defaults.max_groups,
-        options.get("max_rows_per_group") or defaults.max_rows_per_group,
-        None,
-        threshold,
+        groups, _either(options.get("max_rows_per_group"), defaults.max_rows_per_group), None, threshold
     )
+
+
+def _either(typed: int | None, default: int | None) -> int | None:
+    return default if typed is None else typed
 
 
 def _target(
@@ -798,7 +704,7 @@ class OnlyFrames:
             raise AttributeError(name)
         raise TypeError(
             f"Private questions are asked of a frame, not of a {self._library} Series: a column has no unit and no"
-            f" policy. Hint: df.dp.{_MEANT_VERBS.get(name, name)}('column', ...)"
+            f" policy. Hint: df.dp.{MEANT_VERBS.get(name, name)}('column', ...)"
         )
 
     def __repr__(self) -> str:

@@ -108,6 +108,13 @@ class Cost:
             return self.eps == (Fraction(other) if isinstance(other, int) else _plain(other))
         return NotImplemented
 
+    def __lt__(self, other: float | Fraction | Cost) -> bool:
+        """Costs are ordered by eps, among themselves and with numbers."""
+        return float(self) < float(other) if self.eps is None else self.eps < _eps(other)
+
+    def __le__(self, other: float | Fraction | Cost) -> bool:
+        return float(self) <= float(other) if self.eps is None else self.eps <= _eps(other)
+
     def __hash__(self) -> int:
         return hash(self.eps) if not self.delta and self.eps is not None else hash((self.eps, self.delta))
 
@@ -120,6 +127,12 @@ class Cost:
         if self.rho is not None:
             parts.append(f"rho={float(self.rho):.6g}")
         return f"Cost({', '.join(parts)})"
+
+
+def _eps(x: float | Fraction | Cost) -> Fraction | float:
+    if isinstance(x, Cost):
+        return math.inf if x.eps is None else x.eps
+    return Fraction(x) if isinstance(x, int) else _plain(x) or float(x)
 
 
 def _plain(x: float | Fraction | Decimal) -> Fraction | None:

@@ -40,9 +40,8 @@ def explain(plan: Plan, remaining: str | None, rows: float | None) -> Explanatio
         f"  costs       {cost_text(plan)}",
     ]
     if plan.bounding is not None:
-        lines.append(
-            f"  bounds      {bounding_text(plan)}; more is scaled down, groups are chosen by salted hash"
-        )
+        chosen = ", groups are chosen by salted hash" if plan.bounding.groups else ""
+        lines.append(f"  bounds      {bounding_text(plan)}; more is scaled down{chosen}")
     if plan.grouped:
         names = ", ".join(str(c.name) for c in plan.by)
         known = f"{plan.keys.size:,} listed" if plan.keys is not None else "those found with enough in them,"
@@ -52,15 +51,19 @@ def explain(plan: Plan, remaining: str | None, rows: float | None) -> Explanatio
         lines += _output(plan, o, rows)
     fused = max((p.fused for p in plan.parts), default=1)
     if fused > 1:
-        lines.append(
-            f"  split       {fused} parts share the budget equally (noise of each × {fused} for laplace)"
-        )
+        lines.append(f"  split       {fused} parts share the budget equally: {_parts(plan)}")
     lines.append(
         "  missing     null and NaN are left out of sums, means and count(column); infinities are clipped"
     )
     if remaining:
         lines.append(f"  session     {remaining}")
     return Explanation("\n".join(lines))
+
+
+def _parts(plan: Plan) -> str:
+    """What the parts are: columns, rows, or the units that a threshold counts."""
+    names = {"units": f"number of {plan.policy.unit_name}, for the threshold", "rows": "number of rows"}
+    return "; ".join(names.get(p.layout.kind, str(p.column)) for p in plan.parts)
 
 
 def _survival(plan: Plan) -> list[str]:
@@ -89,7 +92,7 @@ def cost_text(plan: Plan) -> str:
     e = plan.event
     if e.eps is None:
         return f"rho={float(e.rho):.6g}" + (f", delta={show(e.delta)}" if e.delta else "")
-    return f"eps={show(e.eps)}, delta={show(e.delta)} (rho={float(e.rho):.4g})"
+    return f"eps={show(e.eps)}, delta={show(e.delta)} (rho={float(e.rho):.4g} where costs add up in zCDP)"
 
 
 def _output(plan: Plan, o: Output, rows: float | None) -> list[str]:

@@ -97,7 +97,10 @@ def make_partition(
     policy, defaults = policy_of(session)
     types = tuple(source.column(b) for b in by)
     table = key_table(by, types, keys)
-    limits = Limits(max_groups or defaults.max_groups, max_rows_per_group or defaults.max_rows_per_group)
+    limits = Limits(
+        defaults.max_groups if max_groups is None else max_groups,
+        defaults.max_rows_per_group if max_rows_per_group is None else max_rows_per_group,
+    )
     bounding = make_bounding(
         limits, policy, source.column, grouped=True, keys=table, rows_matter=policy.unit is not None
     )

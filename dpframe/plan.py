@@ -75,6 +75,14 @@ class Limits:
     max_rows: int | None = None
     threshold: str | None = None
 
+    def checked(self) -> Limits:
+        """These limits, or InputError for one that is not a whole number from 1."""
+        for k in ("max_groups", "max_rows_per_group", "max_rows"):
+            v = getattr(self, k)
+            if v is not None and (isinstance(v, bool) or not isinstance(v, int) or not 1 <= v <= 2**24):
+                raise InputError(f"{k}={v!r} must be a whole number from 1 to 2**24. Hint: {k}=10")
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -203,6 +211,8 @@ class Plan:
     @property
     def mechanism(self) -> Any:
         """The registry name of the mechanism; one per output when they differ."""
+        if not self.outputs:
+            return "truncated geometric"
         return self._per_output(lambda o: self.parts[o.part].mechanism)
 
     @property
@@ -226,7 +236,7 @@ class Plan:
 
     def error(self, rows: float | None = None, level: float = 0.95) -> Any:
         """Half-width of the interval per output; None where it depends on ``rows`` and they are not given."""
-        return self._per_output(lambda o: o.answer.error(self.laws, rows, level))
+        return self._per_output(lambda o: o.answer.error(self.laws, rows, level)) if self.outputs else None
 
     def output_unit(self, output: Output) -> Fraction:
         """What one step of the output's coordinates is worth: the answer's unit, or rows for cells."""
@@ -337,8 +347,16 @@ def _groups(request: Request, column: Any) -> tuple[tuple[Column, ...], KeyTable
     if request.keys is not None:
         return by, key_table(request.by, by, request.keys)
     for c in by:
-        if c.kind in ("other", "time"):
+        inner = c.native if c.kind == "categorical" else c
+        if inner.kind in ("other", "time"):
             raise InputError(f"{c.name!r} is {c.text}, which can't be a grouping column.")
+        if inner.kind == "interval":
+            raise InputError(
+                f"{c.name!r} has intervals, whose edges may come from the data, and released keys would show them."
+                " Hint: keys=list(pd.IntervalIndex.from_breaks([0, 18, 65])) with the edges that you typed"
+            )
+    if not request.target.delta and not request.aggregates:
+        raise InputError("keys() needs eps= and delta=. Hint: .keys(eps=1, delta=1e-6)")
     if not request.target.delta:
         first = request.by[0]
         raise InputError(
@@ -569,10 +587,7 @@ def make_bounding(
     Privacy: the bounds multiply the sensitivity and are enforced in the engine, inside the release, after
     every transform the caller made.
     """
-    typed = {k: getattr(limits, k) for k in ("max_groups", "max_rows_per_group", "max_rows")}
-    for k, v in typed.items():
-        if v is not None and (isinstance(v, bool) or not isinstance(v, int) or not 1 <= v <= 2**24):
-            raise InputError(f"{k}={v!r} must be a whole number from 1 to 2**24. Hint: {k}=10")
+    typed = {k: getattr(limits.checked(), k) for k in ("max_groups", "max_rows_per_group", "max_rows")}
     if policy.unit is None:
         given = next((k for k, v in typed.items() if v is not None), None)
         if given is not None:

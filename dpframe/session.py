@@ -24,6 +24,7 @@ import polars as pl
 
 from dpframe.accounting.filter import Budget, State
 from dpframe.budget import Cost, Event, Number, rational
+from dpframe.calls import checked
 from dpframe.errors import BudgetExceeded, DPWarning, InputError, NoSession, did_you_mean, show
 from dpframe.noise import source
 from dpframe.plan import Charge, Limits, Policy
@@ -56,6 +57,7 @@ class Entry:
     cost: Cost
     repeat_of: int | None
     private: bool
+    closes: bool  # whether this charge ended the adding up of eps
     release: Release | None = field(default=None, repr=False)
 
 
@@ -101,6 +103,7 @@ class Session:
     True
     """
 
+    @checked()
     def __init__(
         self,
         *,
@@ -119,7 +122,7 @@ class Session:
                 f"neighbors={neighbors!r} is not a relation. {did_you_mean(str(neighbors), NEIGHBORS)}"
             )
         policy = Policy(neighbors, _read_unit(unit))
-        limits = Limits(max_groups, max_rows_per_group, max_rows)
+        limits = Limits(max_groups, max_rows_per_group, max_rows).checked()
         if policy.unit is None and limits != Limits():
             raise InputError(
                 "max_groups, max_rows_per_group and max_rows go with unit=. Hint: unit='user_id'"
@@ -138,6 +141,7 @@ class Session:
         self._depth = 0
         self._tokens: list[Token[tuple[Session, ...]]] = []
         self._split = False
+        self._whole: Session | None = None  # the session that this one is a share of
         self._warned_id = False
         self._pid = os.getpid()
 
@@ -182,7 +186,7 @@ class Session:
     def _enter(self) -> None:
         with _lock:
             self._check_process()
-            outer = tuple(x for x in (*_in_use, *_stack.get()) if x is not self)
+            outer = tuple(x for x in (*_in_use, *_stack.get()) if x is not self and x is not self._whole)
             for x in outer:
                 if x._policy != self._policy:
                     raise InputError(
@@ -241,8 +245,17 @@ class Session:
         )
         first = self._asked.setdefault(charge.same, self._charges)
         repeat = first if first != self._charges else None
+        closes = before.eps is not None and state.eps is None and self._budget.eps is not None
         entry = Entry(
-            self._charges, now, label, charge.question, charge.mechanism, charged, repeat, source.is_private()
+            self._charges,
+            now,
+            label,
+            charge.question,
+            charge.mechanism,
+            charged,
+            repeat,
+            source.is_private(),
+            closes,
         )
         self._charges += 1
         self._entries.append(entry)
@@ -278,10 +291,10 @@ class Session:
                 if self._state.closed_by and self._state.eps is None
                 else ""
             )
+            in_rho = f" (or rho={_number(remaining.rho)})" if remaining.rho else ""
             text = (
-                f"eps is used up: {what} asks for {asked}; at most eps={show(remaining.eps)} (or"
-                f" rho={_number(remaining.rho)}) would be granted of eps={show(budget.eps)}.{closed}"
-                + self._what_fits(charge.event)
+                f"eps is used up: {what} asks for {asked}; at most eps={show(remaining.eps)}{in_rho} would be"
+                f" granted of eps={show(budget.eps)}.{closed}" + self._what_fits(charge.event)
             )
         return BudgetExceeded(
             text, requested=requested, remaining=remaining, component=component, label=label
@@ -350,37 +363,37 @@ class Session:
         Returns
         -------
         polars.DataFrame
-            ``index``, ``time`` (UTC), ``label``, ``question``, ``mechanism``, ``eps``, ``delta``, ``rho``,
-            ``repeat_of`` (index of the first charge for the same question) and ``private`` (false if a
-            test's source of noise was in place).
+            ``index``, ``label``, ``question``, ``eps`` (null when charged by rho alone), ``delta``, ``rho``,
+            ``mechanism``, ``time`` (UTC), ``repeat_of`` (index of the first charge for the same question)
+            and ``private`` (false if a test's source of noise was in place).
         """
+        schema: dict[str, Any] = {
+            "index": pl.Int64,
+            "label": pl.String,
+            "question": pl.String,
+            "eps": pl.Float64,
+            "delta": pl.Float64,
+            "rho": pl.Float64,
+            "mechanism": pl.String,
+            "time": pl.Datetime("us", "UTC"),
+            "repeat_of": pl.Int64,
+            "private": pl.Boolean,
+        }
         rows = [
             (
                 e.index,
-                e.time,
                 e.label,
                 e.question,
-                e.mechanism,
                 None if e.cost.eps is None else float(e.cost.eps),
                 float(e.cost.delta),
                 None if e.cost.rho is None else float(e.cost.rho),
+                e.mechanism,
+                e.time,
                 e.repeat_of,
                 e.private,
             )
             for e in list(self._entries)
         ]
-        schema: dict[str, Any] = {
-            "index": pl.Int64,
-            "time": pl.Datetime("us", "UTC"),
-            "label": pl.String,
-            "question": pl.String,
-            "mechanism": pl.String,
-            "eps": pl.Float64,
-            "delta": pl.Float64,
-            "rho": pl.Float64,
-            "repeat_of": pl.Int64,
-            "private": pl.Boolean,
-        }
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def split(self, shares: int | Mapping[str, Number], *, by: str = "eps") -> Any:
@@ -423,6 +436,7 @@ class Session:
 
     def _child(self, budget: Budget) -> Session:
         child = part_session(budget, self._policy, self._limits)
+        child._whole = self
         _open.add(child)
         return child
 
@@ -437,7 +451,7 @@ class Session:
             total += f", delta_calls={show(b.delta_calls)}"
         return (
             f"<dpframe session: {total} per {self._policy.unit_name} ({self._policy.neighbors}),"
-            f" {self._charges} charges, spent {_cost(self.spent)}>"
+            f" {self._charges} charge{'s' * (self._charges != 1)}, spent {_cost(self.spent)}>"
         )
 
     def __copy__(self) -> Any:
@@ -523,14 +537,20 @@ def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
             "No session is open: this call is recorded but nothing limits the total."
             " Hint: with dp.Session(eps=1) as s: ..."
         )
+    if entry.closes:
+        _warn(
+            f"{entry.question} was charged by rho alone; from now on this session adds"
+            f" up rho, not eps, and would grant eps={show(session.remaining.eps)}. Hint: a larger delta_calls=, or"
+            " mechanism='laplace'"
+        )
     if entry.repeat_of is not None and not isinstance(session, _Ambient):
         n = sum(1 for e in session._entries if e.repeat_of == entry.repeat_of) + 1
         where = next((e.label for e in session._entries if e.index == entry.repeat_of and e.label), None)
         position = sum(1 for e in session._entries if e.release is not None and e.index < entry.repeat_of)
         answer = f"s[{where!r}]" if where else f"s.releases[{position}]"
         _warn(
-            f"{entry.question} is asked for the {n}{_suffix(n)} time in this session and was charged again; the"
-            f" first answer is {answer}. On the same data, read that instead."
+            f"{entry.question} is asked for the {n}{_suffix(n)} time in this session and was charged again. The"
+            f" first answer is {answer}; if it was of the same data, read that instead."
         )
     if session._policy.unit is None and not session._warned_id:
         found = next((str(x) for x in names if isinstance(x, str) and _ID.search(x)), None)

@@ -17,6 +17,7 @@ import numpy as np
 
 from dpframe.answers import Answer, Linear, Ratio
 from dpframe.budget import Number, rational
+from dpframe.calls import checked
 from dpframe.errors import InputError, show
 from dpframe.layout import Layout
 
@@ -147,6 +148,7 @@ class ClipMean(Aggregate):
         return text if self.n is None else f"{text[:-1]}, n={self.n})"
 
 
+@checked()
 def count(
     column: Hashable | None = None,
     *,
@@ -186,6 +188,7 @@ def count(
     return Count(column, None, **_common(eps, nonnegative, round))
 
 
+@checked()
 def clip_sum(
     column: Hashable,
     *,
@@ -227,6 +230,7 @@ def clip_sum(
     return ClipSum(column, parse_bounds("clip_sum", column, bounds, B), **_common(eps, nonnegative, round))
 
 
+@checked()
 def clip_mean(
     column: Hashable,
     *,

@@ -89,7 +89,7 @@ class PandasSource:
             column = self._series(c.name)
             values = None
             if c.kind in CODED:
-                values = keys.columns[i].values if keys else _decoded(column, c, s)
+                values = keys.columns[i].values if keys else tuple(s.to_list())
             out[str(c.name)] = _key_values(column.dtype, c, s, values)
         return pd.DataFrame(out)
 
@@ -206,28 +206,9 @@ def _key_series(s: pd.Series[Any], c: Column, listed: KeyColumn | None) -> pl.Se
         return _coded(_look_up(s, listed))
     if c.kind == "object":
         return pl.Series([_valid(x) if isinstance(x, str) else None for x in s], dtype=pl.String)
-    if c.kind == "categorical" and c.native.kind != "interval":
+    if c.kind == "categorical":
         return _key_series(s.astype(s.cat.categories.dtype), c.native, None)
-    if c.kind in CODED:
-        codes = _intervals(s).get_indexer(pd.Index(s.astype(object)))
-        return _coded(np.where(codes < 0, -2, codes).astype(np.int64))
     return _to_polars(s)
-
-
-def _intervals(s: pd.Series[Any]) -> Any:
-    """The intervals that occur or are declared, in order; private, as it comes from the column."""
-    values = s.cat.categories if isinstance(s.dtype, pd.CategoricalDtype) else s.dropna().unique()
-    return pd.Index(sorted(values), dtype=object)
-
-
-def _decoded(s: pd.Series[Any], c: Column, codes: pl.Series) -> Any:
-    """The values of released groups whose keys were not listed."""
-    if c.kind not in CODED:
-        return None
-    if c.kind == "object" or (c.kind == "categorical" and c.native.kind != "interval"):
-        return tuple(codes.to_list())
-    values = _intervals(s)
-    return tuple(None if i is None else values[i] for i in codes.to_list())
 
 
 def _look_up(s: pd.Series[Any], c: KeyColumn) -> npt.NDArray[np.int64]:

@@ -1,0 +1,162 @@
+"""Wrong calls, and what to write instead: unknown arguments, unknown verbs, too much by position."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from dpframe.errors import UnknownName, did_you_mean
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MEANT = {
+    "epsilon": "eps",
+    "e": "eps",
+    "budget": "eps",
+    "privacy_budget": "eps",
+    "lower": "bounds",
+    "upper": "bounds",
+    "low": "bounds",
+    "high": "bounds",
+    "clip": "bounds",
+    "range": "bounds",
+    "limits": "bounds",
+    "bound": "bounds",
+    "max": "bounds",
+    "min": "bounds",
+    "b": "B",
+    "noise": "mechanism",
+    "mech": "mechanism",
+    "confidence": "ci",
+    "level": "ci",
+    "alpha": "ci",
+    "name": "label",
+    "groups": "keys",
+    "categories": "keys",
+    "accuracy": "error",
+    "size": "rows",
+    "digits": "round",
+    "decimals": "round",
+    "neighbours": "neighbors",
+    "relation": "neighbors",
+    "adjacency": "neighbors",
+    "user": "unit",
+    "privacy_unit": "unit",
+    "max_rows_per_unit": "max_rows",
+}
+_SPELLED = {"bounds": "bounds=(low, high)", "neighbors": "neighbors='replace_one'", "unit": "unit='user_id'"}
+MEANT_VERBS = {
+    "mean": "clip_mean",
+    "avg": "clip_mean",
+    "average": "clip_mean",
+    "sum": "clip_sum",
+    "total": "clip_sum",
+    "size": "count",
+    "len": "count",
+    "length": "count",
+    "shape": "count",
+    "aggregate": "agg",
+    "group": "groupby",
+    "by": "groupby",
+    "value_counts": "groupby",
+}
+_ELSEWHERE = {
+    "unit": "dp.Session(eps=1, unit='user_id')",
+    "neighbors": "dp.Session(eps=1, neighbors='replace_one')",
+    "delta_calls": "dp.Session(eps=1, delta=1e-6, delta_calls=1e-6)",
+    "eps": "groupby(...).dp_agg(..., eps=0.5)",
+    "delta": "groupby(...).dp_agg(..., delta=1e-6)",
+    "ci": "groupby(...).dp_agg(..., ci=0.95)",
+}
+
+
+def checked(more: Sequence[str] = ()) -> Callable[[F], F]:
+    """Make wrong calls of a function say what to write.
+
+    Parameters
+    ----------
+    more : names
+        Keyword arguments that the function takes through ``**options``; shown in its signature.
+    """
+
+    def decorate(f: F) -> F:
+        signature = inspect.signature(f)
+        parameters = list(signature.parameters.values())
+        method = parameters[0].name == "self"
+        positional = [p for p in parameters[method:] if p.kind is p.POSITIONAL_OR_KEYWORD]
+        starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        open_names = any(p.name == "named" for p in parameters if p.kind is p.VAR_KEYWORD)
+        named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        known = [*(p.name for p in positional), *named, *more]
+        title = f.__qualname__.split(".")[0] if f.__name__ == "__init__" else f.__name__
+
+        @functools.wraps(f)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = len(args) - method
+            if not starred and given > len(positional):
+                first = "nothing" if not positional else "only the column"
+                raise TypeError(
+                    f"{title} takes {first} by position, and {given} arguments came so. Hint: name the"
+                    f" {'rest' if positional else 'arguments'}, e.g. {_example(title, named)}"
+                )
+            if not open_names:
+                for name in kwargs:
+                    if name not in known:
+                        raise unknown_argument(title, name, known)
+            for p in positional[max(given, 0) :]:
+                if p.default is p.empty and p.name not in kwargs:
+                    raise TypeError(f"{title} needs a {p.name}. Hint: {_example(title, named)}")
+            return f(*args, **kwargs)
+
+        shown = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
+        shown += [inspect.Parameter(o, inspect.Parameter.KEYWORD_ONLY, default=None) for o in more]
+        shown += [p for p in parameters if open_names and p.kind is p.VAR_KEYWORD]
+        call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def _example(title: str, named: Sequence[str]) -> str:
+    if title == "Session":
+        return "dp.Session(eps=1, delta=1e-6)"
+    if "bounds" in named:
+        return f"{title}('x', bounds=(0, 100), eps=0.5)"
+    return f"{title}('x', eps=0.5)"
+
+
+def unknown_argument(where: str, name: str, known: Sequence[str]) -> TypeError:
+    """The TypeError for an argument that ``where`` does not have."""
+    meant = _MEANT.get(name.lower())
+    if meant in known:
+        return TypeError(f"{where} has no argument {name!r}. Hint: {_SPELLED.get(str(meant), f'{meant}=')}")
+    if name in ("seed", "random_state", "rng"):
+        return TypeError(
+            f"{where} has no argument {name!r}: noise that can be repeated can be taken off again. Hint: leave it out"
+        )
+    place = _ELSEWHERE.get(meant or name)
+    if place is not None:
+        return TypeError(f"{where} has no argument {name!r}. Hint: {place}")
+    return TypeError(f"{where} has no argument {name!r}. {did_you_mean(name, known)}")
+
+
+def not_a_question(name: str, value: object, options: Sequence[str]) -> TypeError:
+    """The TypeError for ``agg(name=value)`` where value is no question: a mistyped option, or a word."""
+    near = did_you_mean(name, options)
+    if name.lower() in _MEANT or name in ("seed", "random_state", "rng") or near.startswith("Did"):
+        return unknown_argument("agg", name, options)
+    return TypeError(
+        f"{name}={value!r} is not a question. Hint: {name}=dp.count() or {name}=dp.clip_mean('x', B=100)"
+    )
+
+
+def unknown_verb(owner: str, name: str, known: Sequence[str]) -> UnknownName:
+    """The error for a verb that ``owner`` does not have."""
+    meant = MEANT_VERBS.get(name)
+    if meant in known:
+        return UnknownName(f"{owner} has no {name!r}. Hint: {owner}.{meant}(...)")
+    if name == "plan":
+        return UnknownName(f"{owner} has no 'plan'. Hint: df.dp.plan.groupby(...)")
+    return UnknownName(f"{owner} has no {name!r} (yet). {did_you_mean(name, known)}")
