@@ -127,15 +127,15 @@ def key_table(by: tuple[Hashable, ...], types: tuple[Column, ...], keys: Any) ->
     size = len(listed[0])
     columns = tuple(_key_column(t, v) for t, v in zip(types, listed))
     table = pl.DataFrame({f"k{i}": c.engine for i, c in enumerate(columns)})
-    if table.height and table.is_duplicated().any():
+    hashes = table.hash_rows(seed=1)
+    if hashes.n_unique() < size and table.is_duplicated().any():  # rows of different hashes differ
         where = int(table.is_duplicated().arg_true()[0])
         twice = tuple(v[where] for v in listed)
         raise InputError(
             f"keys= lists {twice[0] if len(twice) == 1 else twice!r} more than once; each group is released"
             " once. Hint: keys=list(dict.fromkeys(keys))"
         )
-    digest = int(table.hash_rows(seed=1).sum() or 0) if table.height else 0
-    return KeyTable(columns, size, f"{size}:{digest:016x}")
+    return KeyTable(columns, size, f"{size}:{hashes.sum():016x}")
 
 
 def _columns_of_values(by: tuple[Hashable, ...], types: tuple[Column, ...], keys: Any) -> list[Sequence[Any]]:
@@ -301,6 +301,8 @@ def _fit(column: Column, series: pl.Series, values: Sequence[Any]) -> pl.Series:
 
 def _plain(v: Any) -> Any:
     """Missing values to None, library scalars to Python's."""
+    if type(v) in (int, str, bool):
+        return v
     if v is None or v is pd.NA or v is pd.NaT:
         return None
     if isinstance(v, np.datetime64 | np.timedelta64):

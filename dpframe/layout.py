@@ -92,8 +92,8 @@ def make_measure(column: Hashable, bounds: tuple[Fraction, Fraction], grid: Grid
     """What the engine needs to put a column on its grid (see :class:`~dpframe.schema.Measure`).
 
     Privacy: the typed bounds as float64 lie within the moved bounds, because those are exactly
-    representable and rounding is monotone; clipping and adding ``magic`` are monotone too, so every
-    k lies between first and last on any IEEE engine.
+    representable and rounding is monotone; adding ``magic`` is monotone too, so k of a bound lies
+    between first and last, and the engine clips every k to those of the bounds.
     """
     magic = float(3 * 2**51 * grid.step)
     return Measure(column, float(bounds[0]), float(bounds[1]), magic, grid.first)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from dpframe._version import __version__
 from dpframe.budget import Cost
@@ -111,8 +112,6 @@ class Release:
         InputError
             For another ending than ``.parquet`` or ``.csv``.
         """
-        import polars as pl
-
         text = os.fspath(path)
         value = self._frame(self._columns)
         table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(_writable(value))
@@ -166,11 +165,9 @@ class Release:
 
     def _frame(self, columns: dict[str, npt.NDArray[Any]]) -> Any:
         keys = self._keys
-        if hasattr(keys, "with_columns"):
-            import polars as pl
-
-            return keys.with_columns([pl.Series(k, v) for k, v in columns.items()])
-        return keys.assign(**columns)
+        if isinstance(keys, pl.DataFrame):
+            return keys.hstack([pl.Series(k, v) for k, v in columns.items()])
+        return type(keys)({**keys, **columns})
 
     def _fact(self, o: Output) -> dict[str, Any]:
         plan = self._plan

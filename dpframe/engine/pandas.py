@@ -49,7 +49,8 @@ class PandasSource:
         if not isinstance(where, int | np.integer):
             lookup(name, self.names())
             where = self.names().index(name)
-        return self._frame.iloc[:, int(where)]
+            return self._frame.iloc[:, where]
+        return self._frame[name]
 
     def aggregate(
         self,
@@ -113,8 +114,13 @@ def _form(name: str, data: dict[str, pl.Series]) -> pl.Expr:
 
 
 @lru_cache(maxsize=1024)
-def _plain_type(dtype: Any) -> tuple[str, bool, Any]:
-    """(kind, nullable, Polars dtype) of a dtype that is not a Categorical."""
+def _plain_type(dtype: Any) -> tuple[str, str, bool, Any]:
+    """(kind, text, nullable, Polars dtype) of a dtype that is not a Categorical."""
+    kind, nullable, native = _kind_of(dtype)
+    return kind, str(dtype), nullable, native
+
+
+def _kind_of(dtype: Any) -> tuple[str, bool, Any]:
     if isinstance(dtype, np.dtype):
         kind = _NUMPY.get(dtype.kind, "other")
         nullable = dtype.kind not in "biu"
@@ -145,11 +151,10 @@ def _arrow_type(empty: pd.Series[Any]) -> Any:
 def _describe(name: Hashable, dtype: Any) -> Column:
     if isinstance(dtype, pd.CategoricalDtype):
         values = dtype.categories.dtype
-        kind, _, native = _plain_type(values)
-        inner = Column(name, kind, str(values), True, native)
-        return Column(name, "categorical", f"category of {values}", True, inner)
-    kind, nullable, native = _plain_type(dtype)
-    return Column(name, kind, str(dtype), nullable, native)
+        kind, text, _, native = _plain_type(values)
+        inner = Column(name, kind, text, True, native)
+        return Column(name, "categorical", f"category of {text}", True, inner)
+    return Column(name, *_plain_type(dtype))
 
 
 def _from_arrow(array: Any) -> pl.Series:

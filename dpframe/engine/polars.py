@@ -140,9 +140,10 @@ class Query:
     ) -> Counts:
         """Count rows and present cells and add up steps, per group, each unit within its bounds.
 
-        Privacy: missing (null, NaN) is mapped to null before clipping, so it adds nothing; clip, the
-        added constant and the integer sum are monotone and exact, so one row changes the sum of steps
-        by at most last - first, in any order and chunking. Rows whose key is not listed fall away;
+        Privacy: missing (null, NaN) is mapped to null first, so it adds nothing; adding the constant
+        rounds to the grid and is monotone (infinities included), the integer clip leaves every row
+        within the bounds whatever the addition did, and integer sums are exact: one row changes the sum
+        of steps by at most last - first, in any order and chunking. Rows whose key is not listed fall away;
         listed keys without rows get zeros. Sums of bit patterns wrap modulo 2**64 and are unwrapped by
         the present count; the sum of steps itself stays below 2**63 for 2**32 rows.
         """
@@ -167,8 +168,9 @@ class Query:
         x = self.values[i]
         if m.low is None or m.high is None:
             return (x.fill_nan(None) if self.floats[i] else x).alias(f"y{i}")
-        clipped = x.cast(pl.Float64, strict=False).fill_nan(None).clip(m.low, m.high)
-        return (clipped + m.magic).reinterpret(dtype=pl.Int64).alias(f"y{i}")
+        shifted = x.cast(pl.Float64, strict=False).fill_nan(None) + m.magic
+        low, high = magic_bits(m.low + m.magic), magic_bits(m.high + m.magic)
+        return shifted.reinterpret(dtype=pl.Int64).clip(low, high).alias(f"y{i}")
 
     def _grouped(
         self,
@@ -182,15 +184,14 @@ class Query:
     ) -> Counts:
         engine: Any = "streaming" if self.streaming else "in-memory"
         query = rows.group_by(by).agg(sums) if by else rows.select(sums)
-        got = query.collect(engine=engine)
-        found = None
         if keys is not None:
-            listed = _listed(keys).drop("code")
-            got = listed.join(got, on=by, how="left", nulls_equal=True, maintain_order="left")
-            got = got.with_columns(pl.exclude(by).fill_null(0))
+            listed = _listed(keys).lazy()
+            query = listed.join(query, on=by, how="left", nulls_equal=True, maintain_order="left")
+            query = query.select(pl.exclude(by).fill_null(0))
         elif by:
-            got = got.sort(by)
-            found = got.select(by)
+            query = query.sort(by)
+        got = query.collect(engine=engine)
+        found = got.select(by) if by and keys is None else None
         present = tuple(_int64(got[f"c{i}"]) for i in range(len(measures)))
         steps = []
         for i, m in enumerate(measures):
@@ -213,7 +214,8 @@ def code_rows(rows: pl.LazyFrame, keys: KeyTable, bounding: Bounding | None, sal
     """Give each row the position of its key as ``code``; rows of other keys, and of groups that their
     unit did not choose, are left out. ``rows`` has the columns k0, ... and u0, ..."""
     by = [f"k{i}" for i in range(len(keys.columns))]
-    rows = rows.join(_listed(keys).lazy(), on=by, how="inner", nulls_equal=True)
+    listed = _listed(keys).with_row_index("code").lazy()
+    rows = rows.join(listed, on=by, how="inner", nulls_equal=True)
     if bounding is None:
         return rows
     unit = [f"u{i}" for i in range(len(bounding.unit))]
@@ -230,8 +232,7 @@ def rank_key(unit: list[str], by: list[str], salt: int) -> pl.Expr:
 
 
 def _listed(keys: KeyTable) -> pl.DataFrame:
-    frame = pl.DataFrame({f"k{i}": c.engine for i, c in enumerate(keys.columns)})
-    return frame.with_row_index("code")
+    return pl.DataFrame({f"k{i}": c.engine for i, c in enumerate(keys.columns)})
 
 
 def _sums(measures: tuple[Measure, ...]) -> list[pl.Expr]:

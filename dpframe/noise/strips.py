@@ -24,7 +24,7 @@ they are needed. Three words are drawn for an attempt, and a decision is taken f
 all real numbers that begin with those digits agree:
 
 * the strip: ``C_V <= U < C_{V+1}`` is compared on the first 64 digits of U with the first 64 of the
-  cumulative weights, computed to 50 decimal places. If U's digits come within one unit of any
+  cumulative weights, computed to 90 bits. If U's digits come within one unit of any
   entry, or beyond the table, the choice is made by :meth:`_strip_exactly` instead;
 * the place in the strip: 52 digits R; the integer is a function of V and R alone because integers
   (and half integers) are multiples of ``2**-x``, the unit of R (e <= 51);
@@ -44,7 +44,7 @@ above ``2**55`` is refused by the caller.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -139,48 +139,43 @@ class StripSampler:
 
     # Exact arithmetic: rarely reached, always right.
 
-    def _weights(self, digits: int) -> Iterator[Decimal]:
-        """Yield w_0, w_1, ... with a relative error below 10**-(digits - 8)."""
-        ctx = Context(prec=digits)
-        r = ctx.divide(Decimal(self._ratio.numerator), Decimal(self._ratio.denominator))
-        if not self._square:
-            step, growth = ctx.exp(-r), Decimal(1)
-        else:  # w_{V+1} / w_V = exp(-r**2 (2V + 1) / 2)
-            half = ctx.divide(ctx.multiply(r, r), Decimal(2))
-            step, growth = ctx.exp(-half), ctx.exp(ctx.multiply(Decimal(-2), half))
-        w = Decimal(1)
-        while True:
-            yield w
-            w = ctx.multiply(w, step)
-            step = ctx.multiply(step, growth)
+    def _cumulative(self, bits: int) -> list[int]:
+        """C_0, C_1, ... in units of ``2**-bits``, each within 64 units of the real number.
 
-    def _cumulative(self, digits: int) -> list[Decimal]:
-        """C_0, C_1, ... with an absolute error below 10**-(digits - 12), until the tail is below that."""
-        ctx = Context(prec=digits)
-        tail = Decimal(10) ** -(digits - 10)
-        sums = [Decimal(0)]
-        for w in self._weights(digits):
-            sums.append(ctx.add(sums[-1], w))
-            if w < tail * Decimal("0.01"):  # the terms after it shrink by at least exp(-1/16) each
-                break
-        return [ctx.divide(c, sums[-1]) for c in sums[:-1]]
+        In integers with 32 more bits, rounded down. Every factor is known to 2 of these small units and
+        every product adds one, so V weights have an error of at most ``2 V**2`` of them together: below
+        ``2**27`` for the 4096 strips that 360 bits make (64 are used, 96 and 192 computed). That and the
+        division stay below a unit. Weights below ``2**-bits`` are left out; each is at most ``exp(-1/16)``
+        times the one before, so they are less than 17 units together.
+        """
+        one = bits + 32
+        least = 1 << 32
+        r = self._ratio
+        if not self._square:
+            step, growth = _fixed_exp_minus(r, one), 1 << one
+        else:  # w_{V+1} / w_V = exp(-r**2 (2V + 1) / 2)
+            step, growth = _fixed_exp_minus(r * r / 2, one), _fixed_exp_minus(r * r, one)
+        w, total, sums = 1 << one, 0, []
+        while w >= least:
+            sums.append(total)
+            total += w
+            w = (w * step) >> one
+            if self._square:
+                step = (step * growth) >> one
+        return [(c << bits) // total for c in sums]
 
     def _prefixes(self) -> source.Words:
-        scaled = [int(c * (1 << 64)) for c in self._cumulative(50)]
+        scaled = [c >> 32 for c in self._cumulative(96)]
         return np.array([t for t in scaled if t < (1 << 64) - 1], dtype=np.uint64)
 
     def _strip_exactly(self, word: int) -> int:
-        digits, n = 70, 64
+        n = 64
         while True:
             word, n = (word << 64) | source.bits(64), n + 64
-            digits += 25
-            error = Decimal(10) ** -(digits - 12)
-            ctx = Context(prec=digits)
-            low = ctx.divide(Decimal(word), Decimal(1 << n)) - error
-            high = ctx.divide(Decimal(word + 1), Decimal(1 << n)) + error
-            c = self._cumulative(digits)
-            v = sum(x <= low for x in c) - 1
-            if v < len(c) - 1 and v >= 0 and high < c[v + 1] - error and (v == 0 or low > c[v] + error):
+            c = self._cumulative(n + 64)
+            low, high = (word << 64) - 64, ((word + 1) << 64) + 64
+            v = max(bisect_right(c, low) - 1, 0)  # C_0 is exactly 0
+            if v < len(c) - 1 and high < c[v + 1]:
                 return v
 
     def _accept_exactly(self, strip: int, place: int, word: int) -> bool:
@@ -204,9 +199,14 @@ class StripSampler:
 def _exp_minus(z: Fraction, digits: int, *, up: bool) -> Fraction:
     """Bound exp(-z) from above (``up``) or below, to about ``digits`` places."""
     ctx = Context(prec=digits, rounding=ROUND_FLOOR if up else ROUND_CEILING)
-    nearest = Context(prec=digits).exp(-ctx.divide(Decimal(z.numerator), Decimal(z.denominator)))
+    nearest = Context(prec=digits).exp(ctx.divide(Decimal(z.numerator), Decimal(z.denominator)).copy_negate())
     slack = Fraction(4, 10**digits)  # Decimal.exp is right to half a unit in the last place
     return Fraction(nearest) * (1 + slack if up else 1 - slack)
+
+
+def _fixed_exp_minus(z: Fraction, bits: int) -> int:
+    """exp(-z) in units of ``2**-bits``, rounded down, within 2 units."""
+    return int(_exp_minus(z, bits // 3 + 4, up=False) * (1 << bits))
 
 
 def _log2_floor(x: Fraction) -> int:
