@@ -316,6 +316,12 @@ class Grouped(Verbs[R]):
     def _finish(self, bound: BoundPlan) -> R:
         return self._then(bound)
 
+    def __getitem__(self, column: Any) -> Any:
+        raise TypeError(
+            f"groupby(...)[...] is not how private questions are asked. Hint: groupby(...).clip_mean({column!r},"
+            " bounds=(0, 100), eps=0.5)"
+        )
+
     @verb
     def keys(self, **options: Unpack[Options]) -> R:
         """Release which groups occur, and nothing about them.
@@ -383,10 +389,18 @@ class _FrameVerbs(Verbs[R]):
     group_by = groupby
 
 
+def _is_name(x: Any) -> bool:
+    try:
+        hash(x)
+    except TypeError:  # expressions, lists and frames
+        return False
+    return True
+
+
 def _names(by: tuple[Any, ...]) -> tuple[Hashable, ...]:
     names = tuple(by[0]) if len(by) == 1 and isinstance(by[0], list) else by
     for x in names:
-        if not isinstance(x, Hashable):
+        if not _is_name(x):
             raise TypeError(
                 f"groupby takes column names, not a {type(x).__name__}. Hint: groupby('city', keys=[...])"
             )
@@ -592,9 +606,9 @@ def _bind(
         current(session)
     label, ci = options.get("label"), options.get("ci")
     if label is not None and not isinstance(label, str):
-        raise TypeError(f"label= takes a str, not a {type(label).__name__}.")
+        raise TypeError(f"label= takes a str, not a {type(label).__name__}. Hint: label='q1'")
     if ci is not None:
-        ci = _level(ci)
+        ci = _level(ci, "ci")
     mechanism = options.get("mechanism") or "auto"
     if not isinstance(mechanism, str):
         raise TypeError(
@@ -606,7 +620,7 @@ def _bind(
     aggregates, target, error, rows = _target(aggregates, options, unknown=by is not None and keys is None)
     policy, defaults = policy_of(session)
     limits = _limits(options, defaults, grouped=by is not None)
-    request = Request(aggregates, target, mechanism, by, keys, scalar and by is None, limits)
+    request = Request(aggregates, target, mechanism, by, keys, scalar and by is None, limits, ci is not None)
     if error is not None:
         plan = solve_error(request, source, policy, error, rows)
     else:
@@ -646,7 +660,7 @@ def _target(
     own = bool(aggregates) and all(a.eps is not None for a in aggregates)
     if len(given) > 1:
         raise InputError(
-            f"{' and '.join(x + '=' for x in given)} were given; a call takes one of eps=, rho=, error=."
+            f"{' and '.join(x + '=' for x in given)} were given; a call takes one of eps=, rho=, error=. Hint: eps=0.5"
         )
     if not given and not own:
         raise InputError(
@@ -728,8 +742,8 @@ def register() -> None:
     for owner, registrar, accessor in places:
         there = owner.__dict__.get("dp")
         if there is not None:
-            ours = getattr(there, "_accessor", None) or getattr(there, "_ns", None)
-            if getattr(ours, "__module__", "").startswith("dpframe"):
+            parts = [getattr(there, name, None) for name in ("_accessor", "_ns")]
+            if any(str(getattr(x, "__module__", "")).startswith("dpframe") for x in parts):
                 continue
             warnings.warn(
                 f"{owner.__module__}.{owner.__qualname__}.dp belongs to another library and is left alone."

@@ -44,10 +44,13 @@ def rational(value: object, name: str, *, zero: bool = False, below: int | None 
     scale, so that what is charged is what is drawn.
     """
     x = value.item() if isinstance(value, np.generic) else value
+    hint = "1e-6" if name.startswith("delta") else "0.5"
     if isinstance(x, bool) or not isinstance(x, int | float | Fraction | Decimal):
-        raise InputError(f"{name}={_safe(value)} is a {type(value).__name__}, not a number. Hint: {name}=0.5")
+        raise InputError(
+            f"{name}={_safe(value)} is a {type(value).__name__}, not a number. Hint: {name}={hint}"
+        )
     if isinstance(x, float | Decimal) and not math.isfinite(x):
-        raise InputError(f"{name}={x} must be a finite number. Hint: {name}=0.5")
+        raise InputError(f"{name}={x} must be a finite number. Hint: {name}={hint}")
     if isinstance(x, float):
         near = Fraction(x).limit_denominator(10**6)
         exact = near if float(near) == x else Fraction(repr(x))
@@ -55,9 +58,9 @@ def rational(value: object, name: str, *, zero: bool = False, below: int | None 
         exact = Fraction(x)
     if exact < 0 or (exact == 0 and not zero):
         least = "zero or more" if zero else "more than zero"
-        raise InputError(f"{name}={_safe(value)} must be {least}; zero never means 'no noise'.")
+        raise InputError(f"{name}={_safe(value)} must be {least}. Hint: {name}={hint}")
     if below is not None and exact >= below:
-        raise InputError(f"{name}={_safe(value)} must be less than {below}.")
+        raise InputError(f"{name}={_safe(value)} must be less than {below}. Hint: {name}={hint}")
     return exact
 
 

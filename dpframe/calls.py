@@ -122,6 +122,8 @@ def checked(more: Sequence[str] = ()) -> Callable[[F], F]:
 def _example(title: str, named: Sequence[str]) -> str:
     if title == "Session":
         return "dp.Session(eps=1, delta=1e-6)"
+    if title == "groupby" or title == "partition_by":
+        return f"{title}('city', keys=[...])"
     if "bounds" in named:
         return f"{title}('x', bounds=(0, 100), eps=0.5)"
     return f"{title}('x', eps=0.5)"

@@ -93,7 +93,7 @@ def show(x: object) -> str:
     """Print an exact number the way a person typed it."""
     if isinstance(x, Fraction):
         if x.denominator == 1:
-            return str(x.numerator)
+            return str(x.numerator) if abs(x.numerator) < 10**15 else f"{float(x):.6g}"
         text = f"{float(x):.6g}"
         return text if Fraction(text) == x or x.denominator > 1000 else f"{x.numerator}/{x.denominator}"
     return repr(x)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import hashlib
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -135,7 +136,17 @@ def key_table(by: tuple[Hashable, ...], types: tuple[Column, ...], keys: Any) ->
             f"keys= lists {twice[0] if len(twice) == 1 else twice!r} more than once; each group is released"
             " once. Hint: keys=list(dict.fromkeys(keys))"
         )
-    return KeyTable(columns, size, f"{size}:{hashes.sum():016x}")
+    return KeyTable(columns, size, _fingerprint(columns, hashes))
+
+
+def _fingerprint(columns: tuple[KeyColumn, ...], hashes: pl.Series) -> str:
+    """A digest of the listed keys in their order; looked-up keys count by type and value."""
+    digest = hashlib.blake2b(hashes.to_numpy().tobytes(), digest_size=16)
+    for c in columns:
+        digest.update(
+            repr([*c.distinct] if c.distinct is not None else None).encode("utf-8", "backslashreplace")
+        )
+    return digest.hexdigest()
 
 
 def _columns_of_values(by: tuple[Hashable, ...], types: tuple[Column, ...], keys: Any) -> list[Sequence[Any]]:
@@ -199,13 +210,13 @@ def _literals(by: tuple[Hashable, ...], keys: Any, what: str) -> Sequence[Any]:
         return [member.value for member in keys]
     if isinstance(keys, range):
         if len(keys) > MOST_KEYS:
-            raise InputError(f"{what} has {len(keys):,} values; at most {MOST_KEYS:,} are held.")
+            raise _too_many(what, len(keys))
         return keys
     if isinstance(keys, set | frozenset):
         raise InputError(f"{what} is a set, which has no order to release groups in. Hint: sorted(keys)")
     if isinstance(keys, list | tuple):
         if len(keys) > MOST_KEYS:
-            raise InputError(f"{what} has {len(keys):,} values; at most {MOST_KEYS:,} are held.")
+            raise _too_many(what, len(keys))
         return keys
     if isinstance(keys, str):
         raise InputError(
@@ -213,13 +224,24 @@ def _literals(by: tuple[Hashable, ...], keys: Any, what: str) -> Sequence[Any]:
         )
     column = f"{by[0]!r}" if len(by) == 1 else "these columns"
     raise InputError(
-        f"{what} is a {type(keys).__name__}. Keys read from the data would reveal which groups exist, so"
+        f"{what} is of type {type(keys).__name__}. Keys read from the data would reveal which groups exist, so"
         f" lists are typed, and anything else must be declared. Hint: keys=[...] with the values of {column},"
         " or keys=dp.public(...) if it comes from a public source such as a code book."
     )
 
 
+def _too_many(what: str, n: int) -> InputError:
+    return InputError(
+        f"{what} has {n:,} values; at most {MOST_KEYS:,} are held. Hint: group by something coarser, or ask in parts"
+    )
+
+
 def _unwrap(by: tuple[Hashable, ...], values: Any) -> list[Sequence[Any]]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable | pl.LazyFrame):
+        raise InputError(
+            f"dp.public() takes a Series, Index, array, list or frame, not a {type(values).__name__}. Hint:"
+            " dp.public(codebook['icd'])"
+        )
     if isinstance(values, pl.LazyFrame):
         values = values.collect()
     if isinstance(values, pd.DataFrame | pl.DataFrame):
@@ -263,7 +285,9 @@ def _declared(column: Column) -> Sequence[Any]:
 
 def _key_column(column: Column, values: Sequence[Any]) -> KeyColumn:
     if column.kind in ("other", "time"):
-        raise InputError(f"{column.name!r} is {column.text}, which can't be a grouping column.")
+        raise InputError(
+            f"{column.name!r} is {column.text}, which can't be a grouping column. Hint: make a text column of it"
+        )
     if isinstance(values, range) and column.kind == "int":
         series = pl.Series(np.arange(values.start, values.stop, values.step, dtype=np.int64))
         return KeyColumn(column.name, column.kind, _fit(column, series, values))
@@ -273,8 +297,10 @@ def _key_column(column: Column, values: Sequence[Any]) -> KeyColumn:
         return _coded(column, plain)
     converted = [None if v is None else _convert(column, v) for v in plain]
     native = _engine_dtype(column, converted)
+    ticks = column.kind in ("datetime", "duration")
     try:
-        series = pl.Series(converted, dtype=native, strict=True)
+        series = pl.Series(converted, dtype=pl.Int64 if ticks else native, strict=True)
+        series = series.cast(native) if ticks else series
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
         raise _unfit(column, next((v for v in plain if v is not None), None)) from None
     return KeyColumn(column.name, column.kind, series, None, tuple(plain))
@@ -341,7 +367,7 @@ def _same_type(column: Column, values: list[Any]) -> None:
     kinds = {
         "number" if type(v) in (int, float, Decimal) else type(v).__name__ for v in values if v is not None
     }
-    if kinds <= {"date", "datetime", "Timestamp"}:
+    if kinds <= {"date", "datetime", "Timestamp"} or kinds <= {"timedelta", "Timedelta"}:
         return
     if len(kinds) > 1:
         raise InputError(
@@ -389,10 +415,14 @@ def _convert(column: Column, v: Any) -> Any:
     elif kind == "datetime":
         d = _as_datetime(v)
         if d is not None and (d.tzinfo is None) == (column.native.time_zone is None):
-            return d.to_pydatetime() if isinstance(d, pd.Timestamp) else d
+            ticks = _ticks(pd.Timestamp(d), column.native.time_unit)
+            if ticks is not None:
+                return ticks
     elif kind == "duration":
         if isinstance(v, dt.timedelta):
-            return v.to_pytimedelta() if isinstance(v, pd.Timedelta) else v
+            ticks = _ticks(pd.Timedelta(v), column.native.time_unit)
+            if ticks is not None:
+                return ticks
     elif kind == "period":
         ordinal = _period_ordinal(column, v)
         if ordinal is not None:
@@ -413,6 +443,16 @@ def _as_datetime(v: Any) -> dt.datetime | None:
         except ValueError:
             return None
     return None
+
+
+def _ticks(v: Any, unit: str) -> int | None:
+    """A Timestamp or Timedelta as a whole number of the column's unit; None if it falls between two."""
+    v = v.tz_convert("UTC").tz_localize(None) if getattr(v, "tzinfo", None) is not None else v
+    per_second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    # Exact: the value's own unit may be coarser or finer than the column's.
+    own = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[v.unit]
+    ticks, rest = divmod(int(v._value) * per_second, own)
+    return None if rest else ticks
 
 
 def _period_ordinal(column: Column, v: Any) -> int | None:
@@ -455,7 +495,7 @@ def _coded(column: Column, values: list[Any]) -> KeyColumn:
     """
     inner = column.native if column.kind == "categorical" else column
     if inner.kind == "interval":
-        values = [_interval(column, v) for v in values]
+        values = [_interval(column, inner, v) for v in values]
     elif inner.kind in ("bool", "int", "float", "string"):
         values = [None if v is None else _convert(inner, v) for v in values]
     text = any(isinstance(v, str) for v in values)
@@ -470,7 +510,7 @@ def _coded(column: Column, values: list[Any]) -> KeyColumn:
     return KeyColumn(column.name, column.kind, engine, distinct, tuple(values), text)
 
 
-def _interval(column: Column, v: Any) -> Any:
-    if v is None or isinstance(v, pd.Interval):
+def _interval(column: Column, inner: Column, v: Any) -> Any:
+    if v is None or (isinstance(v, pd.Interval) and v.closed == inner.native.closed):
         return v
     raise _unfit(column, v)

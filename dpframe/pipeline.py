@@ -48,7 +48,7 @@ def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: 
         keys = source.key_frame(plan.by, plan.keys, found)
     except Exception as e:
         failure = type(e).__name__
-    if noisy is None:
+    if noisy is None or failure:
         raise ReleaseFailed(
             f"{plan.describe()} failed in the engine with {failure} after it was charged ({plan.cost}). The"
             " engine's words are withheld because they may quote data. Hint: check that the frame collects."

@@ -86,7 +86,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked, as the planner takes it. ``own`` holds the epsilons of single aggregates."""
+    """What is asked, as the planner takes it."""
 
     aggregates: tuple[Aggregate, ...]
     target: Target
@@ -95,6 +95,7 @@ class Request:
     keys: Any = field(default=None, hash=False, compare=False, repr=False)
     scalar: bool = False
     limits: Limits = Limits()
+    margins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class Output:
 
     @property
     def integer(self) -> bool:
-        return self.answer.integer and (self.question.round is None or self.question.round <= 0)
+        return self.answer.integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ class Part:
     l2_squared: int
     mechanism: str
     fused: int
+    event: Event  # of all parts that share the noise's budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +183,13 @@ class Plan:
 
     @property
     def charge(self) -> Charge:
+        """What a session is asked to pay for."""
         mechanisms = ", ".join(dict.fromkeys(p.mechanism for p in self.parts)) or "truncated geometric"
         return Charge(self.event, self.describe(), mechanisms, self.policy, self)
 
     @property
     def grouped(self) -> bool:
+        """Whether the answer has a row per group."""
         return bool(self.by)
 
     @property
@@ -232,6 +236,7 @@ class Plan:
 
     @property
     def laws(self) -> list[Noise]:
+        """The noise of every piece, in order."""
         return [p.noise for p in self.pieces]
 
     def error(self, rows: float | None = None, level: float = 0.95) -> Any:
@@ -246,10 +251,12 @@ class Plan:
         return Fraction(1, layout.grid.count)
 
     def sensitivity(self, output: Output) -> tuple[float, float]:
+        """(L1, L2) of an output, in its ``output_unit``."""
         part, unit = self.parts[output.part], self.output_unit(output)
         return float(part.l1 * unit), float(sqrt_up(Fraction(part.l2_squared)) * unit)
 
     def noise_scale(self, output: Output) -> float:
+        """Noise scale of an output, in its ``output_unit``."""
         return float(self.pieces[output.answer.coordinates()[0]].noise.scale * self.output_unit(output))
 
     def describe(self) -> str:
@@ -332,6 +339,11 @@ def _output_names(request: Request) -> list[str]:
             )
         taken.add(name)
         names.append(name)
+    for name in names if request.margins else ():
+        if f"{name}_moe" in taken:
+            raise InputError(
+                f"ci= adds a column '{name}_moe', and there is one already. Hint: rename that one"
+            )
     return names
 
 
@@ -342,14 +354,18 @@ def _groups(request: Request, column: Any) -> tuple[tuple[Column, ...], KeyTable
     if not request.by:
         raise InputError("groupby needs at least one column. Hint: df.dp.groupby('city', keys=[...])")
     if len(set(request.by)) < len(request.by):
-        raise InputError(f"groupby lists a column twice: {', '.join(map(repr, request.by))}.")
+        raise InputError(
+            f"groupby lists a column twice: {', '.join(map(repr, request.by))}. Hint: name each once"
+        )
     by = tuple(column(b) for b in request.by)
     if request.keys is not None:
         return by, key_table(request.by, by, request.keys)
     for c in by:
         inner = c.native if c.kind == "categorical" else c
         if inner.kind in ("other", "time"):
-            raise InputError(f"{c.name!r} is {c.text}, which can't be a grouping column.")
+            raise InputError(
+                f"{c.name!r} is {c.text}, which can't be a grouping column. Hint: make a text column of it"
+            )
         if inner.kind == "interval":
             raise InputError(
                 f"{c.name!r} has intervals, whose edges may come from the data, and released keys would show them."
@@ -460,7 +476,7 @@ class _State:
         first = len(self.parts)
         for (layout, measure, asked), (l1, l2sq), noise in zip(laid, sensitivities, noises):
             column = asked[0][1].column if asked else None
-            self.parts.append(Part(layout, column, l1, l2sq, name, len(laid)))
+            self.parts.append(Part(layout, column, l1, l2sq, name, len(laid), noises[0].event))
             part = len(self.parts) - 1
             self.pieces += [Piece(c, measure, noise, part) for c in layout.coordinates]
             self.outputs += [Output(n, a, a.answer(layout), part) for n, a in asked]

@@ -85,6 +85,7 @@ class Release:
 
     @property
     def facts(self) -> dict[str, Any]:
+        """Everything a reader needs to recompute scale and margin; public, JSON-ready."""
         plan = self._plan
         return {
             "question": plan.describe(),
@@ -183,6 +184,7 @@ class Release:
             "l1": l1,
             "l2": l2,
             "fused_parts": part.fused,
+            "eps": None if part.event.eps is None else show(part.event.eps),
             "grid_step": float(part.layout.grid.step),
             "margin_95": o.answer.error(plan.laws, None),
             "nonnegative": o.question.nonnegative,
@@ -228,10 +230,10 @@ def _cost_text(release: Release) -> str:
     return f"{', '.join(parts)} per {policy.unit_name}"
 
 
-def _level(level: Any) -> float:
+def _level(level: Any, name: str = "level") -> float:
     ok = isinstance(level, int | float | Fraction) and not isinstance(level, bool) and 0 < level < 1
     if not ok:
-        raise InputError(f"A level must lie between 0 and 1, not {level!r}. Hint: 0.95")
+        raise InputError(f"{name}={level!r} must lie between 0 and 1. Hint: {name}=0.95")
     return float(level)
 
 
@@ -282,7 +284,9 @@ class _Answer:
 class IntAnswer(_Answer, int):
     """A released integer."""
 
-    def __new__(cls, value: int, release: Release) -> IntAnswer:
+    def __new__(cls, value: int, release: Release | None = None) -> Any:
+        if release is None:  # somebody computes with the type: plain numbers come out
+            return int(value)
         self = int.__new__(cls, value)
         self.release = release
         return self
@@ -300,7 +304,9 @@ class IntAnswer(_Answer, int):
 class FloatAnswer(_Answer, float):
     """A released float."""
 
-    def __new__(cls, value: float, release: Release) -> FloatAnswer:
+    def __new__(cls, value: float, release: Release | None = None) -> Any:
+        if release is None:
+            return float(value)
         self = float.__new__(cls, value)
         self.release = release
         return self

@@ -337,6 +337,7 @@ class Session:
 
     @property
     def neighbors(self) -> str:
+        """The neighbouring relation."""
         return self._policy.neighbors
 
     @property
@@ -501,7 +502,7 @@ def current(session: Session | None = None) -> Session:
     """
     if session is not None:
         if not isinstance(session, Session):
-            raise TypeError(f"session= takes a dp.Session, not a {type(session).__name__}.")
+            raise TypeError(f"session= takes a dp.Session, not a {type(session).__name__}. Hint: session=s")
         return session
     stack = _stack.get() or tuple(_in_use)
     if stack:

@@ -52,7 +52,7 @@ class Aggregate(ABC):
     def alias(self, name: str) -> Aggregate:
         """Return the same question with an output name."""
         if not isinstance(name, str):
-            raise TypeError(f"alias takes a str, not {type(name).__name__}.")
+            raise TypeError(f"alias takes a str, not {type(name).__name__}. Hint: .alias('n')")
         return replace(self, name=name)
 
     @property
@@ -185,7 +185,7 @@ def count(
     >>> dp.count().describe()
     'count()'
     """
-    return Count(column, None, **_common(eps, nonnegative, round))
+    return Count(one_column("count", column), None, **_common(eps, nonnegative, round))
 
 
 @checked()
@@ -227,7 +227,11 @@ def clip_sum(
     Privacy: one row changes the sum by at most max(\\|low\\|, \\|high\\|) when it appears or vanishes,
     and by at most max(high, 0) - min(low, 0) when it becomes another.
     """
-    return ClipSum(column, parse_bounds("clip_sum", column, bounds, B), **_common(eps, nonnegative, round))
+    return ClipSum(
+        one_column("clip_sum", column),
+        parse_bounds("clip_sum", column, bounds, B),
+        **_common(eps, nonnegative, round),
+    )
 
 
 @checked()
@@ -267,13 +271,30 @@ def clip_mean(
             f"n={n!r} must be a whole number of rows that is public, at least 1. Hint: leave n out, and"
             " the number of rows is estimated privately at no extra cost."
         )
+    one_column("clip_mean", column)
     parsed = parse_bounds("clip_mean", column, bounds, B)
     return ClipMean(column, parsed, n=None if n is None else int(n), **_common(eps, nonnegative, round))
 
 
+def one_column(verb: str, column: Any) -> Any:
+    """The column's name; TypeError for a list, an expression or anything else that is no name."""
+    if isinstance(column, list):
+        raise TypeError(
+            f"{verb} takes one column, not a list. Hint: agg(dp.{verb}(...), dp.{verb}(...), eps=1)"
+        )
+    try:
+        hash(column)
+    except TypeError:
+        raise TypeError(
+            f"{verb} takes a column's name, not a {type(column).__name__}. Hint: add the expression as a column"
+            " first, e.g. df.with_columns(x=...) or df.assign(x=...)"
+        ) from None
+    return column
+
+
 def _common(eps: Number | None, nonnegative: bool, round: int | None) -> dict[str, Any]:
     if not isinstance(nonnegative, bool):
-        raise InputError(f"nonnegative={nonnegative!r} must be True or False.")
+        raise InputError(f"nonnegative={nonnegative!r} must be True or False. Hint: nonnegative=True")
     if round is not None and (isinstance(round, bool) or not isinstance(round, int)):
         raise InputError(f"round={round!r} must be a whole number of decimals. Hint: round=2")
     exact = None if eps is None else rational(eps, "eps")
@@ -315,7 +336,9 @@ def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any) -> Bounds | N
 def _bound(x: Any, name: str, verb: str) -> Fraction:
     value = x.item() if isinstance(x, np.generic) else x
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
-        raise InputError(f"{name} of {verb} must be a number that you type, not {_kind(x)}.")
+        raise InputError(
+            f"{name} of {verb} must be a number that you type, not {_kind(x)}. Hint: bounds=(0, 100)"
+        )
     if not isinstance(value, int | Fraction) and not np.isfinite(float(value)):
         raise InputError(f"{name}={value} of {verb} must be finite. Hint: bounds=(0, 100)")
     return Fraction(value)

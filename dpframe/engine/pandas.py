@@ -134,7 +134,7 @@ def _kind_of(dtype: Any) -> tuple[str, bool, Any]:
     if isinstance(dtype, pd.PeriodDtype):
         return "period", True, dtype
     if isinstance(dtype, pd.IntervalDtype):
-        return "interval", True, None
+        return "interval", True, dtype
     if isinstance(dtype, pd.SparseDtype):
         return "other", True, None
     try:
@@ -261,10 +261,23 @@ def _key_values(dtype: Any, c: Column, engine: pl.Series, values: tuple[Any, ...
     if values is not None:
         if c.kind == "categorical":
             dtype = dtype.categories.dtype
-        nullable = not (isinstance(dtype, np.dtype) and dtype.kind in "biu" and None in values)
-        return pd.Series(list(values), dtype=dtype if nullable else None)
-    if engine.null_count() and isinstance(dtype, np.dtype) and dtype.kind in "biu":
-        dtype = "boolean" if dtype.kind == "b" else "Int64"
+        return pd.Series(list(values), dtype=_holding(dtype, None in values))
+    dtype = _holding(dtype, engine.null_count() > 0)
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
         return pd.Series(engine.to_numpy()).astype(dtype)
     return pd.Series(engine.to_arrow().to_pandas()).astype(dtype)
+
+
+def _holding(dtype: Any, missing: bool) -> Any:
+    """The dtype for released keys: one that can hold a missing key, if one is listed."""
+    if not missing:
+        return dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "biu":
+        return "boolean" if dtype.kind == "b" else "Int64"
+    if (
+        isinstance(dtype, pd.IntervalDtype)
+        and isinstance(dtype.subtype, np.dtype)
+        and dtype.subtype.kind in "iu"
+    ):
+        return pd.IntervalDtype("float64", dtype.closed)
+    return dtype

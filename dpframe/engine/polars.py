@@ -53,6 +53,8 @@ class PolarsSource:
         return list(self._schema.names())
 
     def column(self, name: Hashable) -> Column:
+        if isinstance(self._frame, pl.DataFrame):  # it may have been changed in place
+            self._schema = self._frame.schema
         if not isinstance(name, str) or name not in self._schema:
             lookup(name, self.names())
         return describe(name, self._schema[str(name)])
