@@ -11,7 +11,7 @@ from dpframe import pipeline, stats
 from dpframe.budget import Cost, Number, rational
 from dpframe.calls import MEANT_VERBS, checked, not_a_question, unknown_verb
 from dpframe.engine.polars import as_source
-from dpframe.errors import InputError, show
+from dpframe.errors import InputError, show, typed
 from dpframe.explain import Explanation, explain
 from dpframe.mechanisms.base import Target
 from dpframe.plan import Limits, Plan, Request, make_plan, own_epsilons, solve_error
@@ -269,6 +269,11 @@ class Verbs(Generic[R]):
         ([2, 1], [1.5, 3.0])
         """
         options = {k: named.pop(k) for k in _OPTIONS if k in named}
+        for name, value in options.items():
+            if isinstance(value, stats.Aggregate):
+                raise TypeError(
+                    f"{name}= is an option of agg, not an output. Hint: n_{name}=dp.{value.verb}(...)"
+                )
         asked = []
         for a in aggregates:
             asked.append(_aggregate(a, None))
@@ -609,7 +614,8 @@ def _bind(
         raise TypeError(f"label= takes a str, not a {type(label).__name__}. Hint: label='q1'")
     if ci is not None:
         ci = _level(ci, "ci")
-    mechanism = options.get("mechanism") or "auto"
+    mechanism = options.get("mechanism")
+    mechanism = "auto" if mechanism is None else mechanism
     if not isinstance(mechanism, str):
         raise TypeError(
             f"mechanism= takes a registry name, not a {type(mechanism).__name__}. Hint: 'laplace'"
@@ -631,14 +637,14 @@ def _bind(
 def _limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:
     """The call's limits over the session's; those that don't fit the call are refused when typed."""
     wrong = ("max_rows",) if grouped else ("max_groups", "max_rows_per_group", "threshold")
-    typed: Mapping[str, Any] = options
+    given: Mapping[str, Any] = options
     for name in wrong:
-        if typed.get(name) is not None:
+        if given.get(name) is not None:
             hint = "max_rows_per_group=" if grouped else "max_rows="
             raise InputError(f"{name}= does not go with {'groups' if grouped else 'no groups'}. Hint: {hint}")
     threshold = options.get("threshold")
-    if threshold not in (None, "units", "rows"):
-        raise InputError(f"threshold={threshold!r} must be 'units' or 'rows'.")
+    if threshold is not None and (not isinstance(threshold, str) or threshold not in ("units", "rows")):
+        raise InputError(f"threshold={typed(threshold)} must be 'units' or 'rows'. Hint: threshold='rows'")
     if not grouped:
         return Limits(max_rows=_either(options.get("max_rows"), defaults.max_rows))
     groups = _either(options.get("max_groups"), defaults.max_groups)
@@ -663,8 +669,10 @@ def _target(
             f"{' and '.join(x + '=' for x in given)} were given; a call takes one of eps=, rho=, error=. Hint: eps=0.5"
         )
     if not given and not own:
+        odd = next((a.column for a in aggregates if isinstance(a.column, int | float)), None)
+        read = "" if odd is None else f" ({odd!r} was read as a column.)"
         raise InputError(
-            "How much may this call spend? Hint: eps=0.5 (or rho=, or error= for a wanted error)"
+            f"How much may this call spend?{read} Hint: eps=0.5 (or rho=, or error= for a wanted error)"
         )
     rows, relative = options.get("rows"), options.get("relative_to")
     numbers = {"rows": rows, "relative_to": relative, "error": error}

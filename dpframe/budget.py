@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.errors import InputError, show
+from dpframe.errors import InputError, show, typed
 
 Number = int | float | Fraction | Decimal
 _GRAIN = 1 << 80  # rho values are kept on multiples of 2**-80 so that sums stay short
@@ -47,7 +47,7 @@ def rational(value: object, name: str, *, zero: bool = False, below: int | None 
     hint = "1e-6" if name.startswith("delta") else "0.5"
     if isinstance(x, bool) or not isinstance(x, int | float | Fraction | Decimal):
         raise InputError(
-            f"{name}={_safe(value)} is a {type(value).__name__}, not a number. Hint: {name}={hint}"
+            f"{name}={typed(value)} must be a number ({type(value).__name__} given). Hint: {name}={hint}"
         )
     if isinstance(x, float | Decimal) and not math.isfinite(x):
         raise InputError(f"{name}={x} must be a finite number. Hint: {name}={hint}")
@@ -58,15 +58,10 @@ def rational(value: object, name: str, *, zero: bool = False, below: int | None 
         exact = Fraction(x)
     if exact < 0 or (exact == 0 and not zero):
         least = "zero or more" if zero else "more than zero"
-        raise InputError(f"{name}={_safe(value)} must be {least}. Hint: {name}={hint}")
+        raise InputError(f"{name}={typed(value)} must be {least}. Hint: {name}={hint}")
     if below is not None and exact >= below:
-        raise InputError(f"{name}={_safe(value)} must be less than {below}. Hint: {name}={hint}")
+        raise InputError(f"{name}={typed(value)} must be less than {below}. Hint: {name}={hint}")
     return exact
-
-
-def _safe(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def round_up(x: Fraction | float) -> Fraction:

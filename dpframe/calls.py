@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from dpframe.errors import UnknownName, did_you_mean
+from dpframe.errors import UnknownName, did_you_mean, typed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -150,7 +150,7 @@ def not_a_question(name: str, value: object, options: Sequence[str]) -> TypeErro
     if name.lower() in _MEANT or name in ("seed", "random_state", "rng") or near.startswith("Did"):
         return unknown_argument("agg", name, options)
     return TypeError(
-        f"{name}={value!r} is not a question. Hint: {name}=dp.count() or {name}=dp.clip_mean('x', B=100)"
+        f"{name}={typed(value)} is not a question. Hint: {name}=dp.count() or {name}=dp.clip_mean('x', B=100)"
     )
 
 

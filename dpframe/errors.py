@@ -6,8 +6,10 @@ instead, and never holds a value that was read from a cell.
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
 from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -87,6 +89,19 @@ def did_you_mean(name: str, known: Iterable[str], *, n: int = 3) -> str:
         return "Did you mean " + " or ".join(repr(x) for x in near) + "?"
     shown = ", ".join(repr(x) for x in names[:12]) + (", ..." if len(names) > 12 else "")
     return f"There are: {shown}." if names else "There are none."
+
+
+def typed(value: object) -> str:
+    """Quote what a caller typed. Anything that may hold cells (a Series, an array) is named by type only."""
+    if isinstance(
+        value, str | bool | int | float | complex | Fraction | Decimal | type(None) | dt.date | dt.timedelta
+    ):
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    if type(value) in (list, tuple) and len(value) <= 5:  # type: ignore[arg-type]
+        inner = ", ".join(typed(v) for v in value)  # type: ignore[attr-defined]
+        return f"({inner})" if isinstance(value, tuple) else f"[{inner}]"
+    return f"a {type(value).__name__}"
 
 
 def show(x: object) -> str:

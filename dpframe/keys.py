@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from dpframe.errors import InputError, did_you_mean
+from dpframe.errors import InputError, did_you_mean, typed
 
 if TYPE_CHECKING:
     from dpframe.schema import Column
@@ -91,7 +91,7 @@ class KeyColumn:
         """
         assert self.distinct is not None
         try:
-            plain = _plain(cell)
+            plain = to_python(cell)
             return -2 if plain is None else self.distinct.get(tag(plain, text=self.text), -1)
         except Exception:
             return -1
@@ -239,7 +239,7 @@ def _too_many(what: str, n: int) -> InputError:
 def _unwrap(by: tuple[Hashable, ...], values: Any) -> list[Sequence[Any]]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable | pl.LazyFrame):
         raise InputError(
-            f"dp.public() takes a Series, Index, array, list or frame, not a {type(values).__name__}. Hint:"
+            f"dp.public() takes a Series, Index, array, list or frame, not {typed(values)}. Hint:"
             " dp.public(codebook['icd'])"
         )
     if isinstance(values, pl.LazyFrame):
@@ -291,7 +291,7 @@ def _key_column(column: Column, values: Sequence[Any]) -> KeyColumn:
     if isinstance(values, range) and column.kind == "int":
         series = pl.Series(np.arange(values.start, values.stop, values.step, dtype=np.int64))
         return KeyColumn(column.name, column.kind, _fit(column, series, values))
-    plain = [_plain(v) for v in values]
+    plain = [to_python(v) for v in values]
     _same_type(column, plain)
     if column.kind in CODED:
         return _coded(column, plain)
@@ -301,7 +301,7 @@ def _key_column(column: Column, values: Sequence[Any]) -> KeyColumn:
     try:
         series = pl.Series(converted, dtype=pl.Int64 if ticks else native, strict=True)
         series = series.cast(native) if ticks else series
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+    except (TypeError, OverflowError, UnicodeError, pl.exceptions.PolarsError):
         raise _unfit(column, next((v for v in plain if v is not None), None)) from None
     return KeyColumn(column.name, column.kind, series, None, tuple(plain))
 
@@ -325,7 +325,7 @@ def _fit(column: Column, series: pl.Series, values: Sequence[Any]) -> pl.Series:
         raise _unfit(column, values[0] if len(values) else None) from None
 
 
-def _plain(v: Any) -> Any:
+def to_python(v: Any) -> Any:
     """Missing values to None, library scalars to Python's."""
     if type(v) in (int, str, bool):
         return v
@@ -338,7 +338,7 @@ def _plain(v: Any) -> Any:
     if isinstance(v, float):
         return None if math.isnan(v) else v + 0.0  # -0.0 and 0.0 are one group
     if isinstance(v, enum.Enum):
-        return _plain(v.value)
+        return to_python(v.value)
     if isinstance(v, str):
         return str(v)
     return v

@@ -65,7 +65,7 @@ def make_grid(
     span, far = high - low, max(abs(low), abs(high))
     if not Fraction(1, 2**900) <= far <= 2**900:
         raise InputError(
-            f"bounds=({show(low)}, {show(high)}) of {column.name!r} are outside 2**-900 to 2**900."
+            f"bounds=({show(low)}, {show(high)}) of {column.name!r} are outside 2**-900 to 2**900. Hint: bounds=(0, 1e6)"
         )
     if span < far / 2**40:
         raise InputError(

@@ -12,6 +12,8 @@ from collections.abc import Hashable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
+import polars as pl
+
 from dpframe.accounting.filter import Budget
 from dpframe.api import FrameDP
 from dpframe.budget import Event, Number, rational, round_up
@@ -117,7 +119,8 @@ def make_partition(
         f"partition_by({names}): {table.size} parts of {'rho' if rho is not None else 'eps'}={show(cap)}"
     )
     charge = Charge(event, question, "parts", policy, (names, table.fingerprint, event))
-    current(session)._charge(charge, label)
+    if table.size:
+        current(session)._charge(charge, label)
     parts = _parts(source, types, table, bounding, budget, policy, limits)
     return Partition(parts, charge)
 
@@ -134,7 +137,7 @@ def _parts(
     failure = ""
     try:
         makers = source.part(types, table, bounding, int(words(1)[0]))
-    except Exception as e:
+    except (Exception, pl.exceptions.PanicException) as e:
         failure = type(e).__name__
     if failure:  # raised out here, where no traceback reaches the engine's words
         raise ReleaseFailed(f"partition_by failed in the engine with {failure} after it was charged.")

@@ -46,7 +46,7 @@ def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: 
         salt = int(words(1)[0])
         noisy, found = _noisy(plan, source.aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt))
         keys = source.key_frame(plan.by, plan.keys, found)
-    except Exception as e:
+    except (Exception, pl.exceptions.PanicException) as e:
         failure = type(e).__name__
     if noisy is None or failure:
         raise ReleaseFailed(
@@ -85,4 +85,7 @@ def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
     else:
         assert plan.selection is not None
         keep = plan.selection.keep(exact.rows if exact.units is None else exact.units)
-    return [x[keep] for x in out], exact.found.filter(pl.Series(keep))
+    # Rebuilt from values: a filtered Arrow column keeps the bytes of the rows it left out.
+    kept = exact.found.filter(pl.Series(keep))
+    found = pl.DataFrame([pl.Series(s.name, s.to_list(), dtype=s.dtype) for s in kept.get_columns()])
+    return [x[keep] for x in out], found

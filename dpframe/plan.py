@@ -15,7 +15,7 @@ import numpy as np
 
 from dpframe.answers import Answer, Linear
 from dpframe.budget import Cost, Event, compose
-from dpframe.errors import InputError, MechanismError, did_you_mean
+from dpframe.errors import InputError, MechanismError, did_you_mean, typed
 from dpframe.keys import KeyTable, key_table
 from dpframe.layout import (
     Coordinate,
@@ -80,7 +80,7 @@ class Limits:
         for k in ("max_groups", "max_rows_per_group", "max_rows"):
             v = getattr(self, k)
             if v is not None and (isinstance(v, bool) or not isinstance(v, int) or not 1 <= v <= 2**24):
-                raise InputError(f"{k}={v!r} must be a whole number from 1 to 2**24. Hint: {k}=10")
+                raise InputError(f"{k}={typed(v)} must be a whole number from 1 to 2**24. Hint: {k}=10")
         return self
 
 
@@ -294,7 +294,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
 
     by, keys = _groups(request, column)
     for a in request.aggregates:
-        if a.column is not None:
+        if a.column is not None or a.bounded:
             _check_measure(a, column(a.column))
     whole = bool(request.aggregates)
     bounding = make_bounding(request.limits, policy, column, grouped=bool(by), keys=keys, rows_matter=whole)
@@ -388,8 +388,8 @@ def _check_measure(a: Aggregate, column: Column) -> None:
         return
     if column.kind not in MEASURABLE:
         fix = {
-            "string": "cast it to a number first",
-            "object": "give it a dtype first, e.g. df['x'].astype(float)",
+            "string": f"cast {column.name!r} to a number first",
+            "object": f"give it a dtype first, e.g. df[{column.name!r}].astype(float)",
             "duration": "turn it into a number of a unit you name, e.g. seconds",
             "datetime": "turn it into a number of a unit you name, e.g. days since a date",
             "date": "turn it into a number of a unit you name, e.g. days since a date",

@@ -15,7 +15,7 @@ import polars as pl
 
 from dpframe._version import __version__
 from dpframe.budget import Cost
-from dpframe.errors import InputError, show
+from dpframe.errors import InputError, show, typed
 from dpframe.mechanisms.base import Ints
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def _cost_text(release: Release) -> str:
 def _level(level: Any, name: str = "level") -> float:
     ok = isinstance(level, int | float | Fraction) and not isinstance(level, bool) and 0 < level < 1
     if not ok:
-        raise InputError(f"{name}={level!r} must lie between 0 and 1. Hint: {name}=0.95")
+        raise InputError(f"{name}={typed(level)} must lie between 0 and 1. Hint: {name}=0.95")
     return float(level)
 
 

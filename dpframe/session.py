@@ -15,7 +15,7 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ import polars as pl
 from dpframe.accounting.filter import Budget, State
 from dpframe.budget import Cost, Event, Number, rational
 from dpframe.calls import checked
-from dpframe.errors import BudgetExceeded, DPWarning, InputError, NoSession, did_you_mean, show
+from dpframe.errors import BudgetExceeded, DPWarning, InputError, NoSession, did_you_mean, show, typed
 from dpframe.noise import source
 from dpframe.plan import Charge, Limits, Policy
 
@@ -117,9 +117,9 @@ class Session:
         max_rows_per_group: int | None = None,
         max_rows: int | None = None,
     ) -> None:
-        if neighbors not in NEIGHBORS:
+        if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
             raise InputError(
-                f"neighbors={neighbors!r} is not a relation. {did_you_mean(str(neighbors), NEIGHBORS)}"
+                f"neighbors={typed(neighbors)} is not a relation. {did_you_mean(neighbors if isinstance(neighbors, str) else '', NEIGHBORS)}"
             )
         policy = Policy(neighbors, _read_unit(unit))
         limits = Limits(max_groups, max_rows_per_group, max_rows).checked()
@@ -139,7 +139,6 @@ class Session:
         self._labels: dict[str, Release] = {}
         self._outer: tuple[Session, ...] = ()
         self._depth = 0
-        self._tokens: list[Token[tuple[Session, ...]]] = []
         self._split = False
         self._whole: Session | None = None  # the session that this one is a share of
         self._warned_id = False
@@ -148,15 +147,23 @@ class Session:
     # ---- being current ----
 
     def __enter__(self) -> Session:
-        self._enter()
-        self._tokens.append(_stack.set((*_stack.get(), self)))
+        with _lock:
+            self._check_process()
+            self._stand_in(outside())
+            self._depth += 1
+        _stack.set((*_stack.get(), self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _stack.reset(self._tokens.pop())
-        self._leave()
+        stack = list(_stack.get())
+        del stack[len(stack) - 1 - stack[::-1].index(self)]  # the innermost entry of this session
+        _stack.set(tuple(stack))
+        with _lock:
+            self._depth -= 1
+            if self._depth == 0 and self not in _in_use:
+                self.close()
 
     def use(self) -> Session:
         """Make this the session of every call in the process that has none of its own; for notebooks.
@@ -164,14 +171,11 @@ class Session:
         Returns the session itself. ``close()`` ends it. Another session in use is replaced, not closed.
         """
         with _lock:
-            if self in _in_use:
-                return self
-            outgoing = list(_in_use)
-            _in_use.clear()
-            for other in outgoing:
-                other._depth -= 1
-            self._enter()
-            _in_use.append(self)
+            self._check_process()
+            if self not in _in_use:
+                _in_use.clear()
+                self._stand_in(outside())
+                _in_use.append(self)
         return self
 
     def close(self) -> None:
@@ -179,33 +183,31 @@ class Session:
         with _lock:
             if self in _in_use:
                 _in_use.remove(self)
-            self._depth = 0
-            self._outer = ()
+            if self._depth == 0:
+                self._outer = ()
             _open.discard(self)
 
-    def _enter(self) -> None:
-        with _lock:
-            self._check_process()
-            outer = tuple(x for x in (*_in_use, *_stack.get()) if x is not self and x is not self._whole)
-            for x in outer:
-                if x._policy != self._policy:
-                    raise InputError(
-                        f"A session inside another needs the same relation and unit: {self._policy.neighbors},"
-                        f" {self._policy.unit_name} inside {x._policy.neighbors}, {x._policy.unit_name}."
-                    )
-            if self._depth and outer != self._outer:
-                raise InputError(
-                    "This session is already in use inside other sessions. Hint: close it there first."
-                )
-            self._outer = outer
-            self._depth += 1
-            _open.add(self)
+    def _stand_in(self, sessions: tuple[Session, ...]) -> None:
+        """Stand inside other sessions: they pay for this one's calls, too.
 
-    def _leave(self) -> None:
-        with _lock:
-            self._depth -= 1
-            if self._depth <= 0:
-                self.close()
+        Privacy: what is released here is part of their transcript. A session that this one is a share
+        of is left out (its budget was divided), and so are those of a parent process (their budget is
+        not here; using them is refused).
+        """
+        outer = tuple(x for x in sessions if x is not self and x is not self._whole and x._pid == self._pid)
+        for x in outer:
+            if x._policy != self._policy:
+                raise InputError(
+                    f"A session inside another needs the same relation and unit: {self._policy.neighbors},"
+                    f" {self._policy.unit_name} inside {x._policy.neighbors}, {x._policy.unit_name}."
+                    " Hint: leave the outer session first"
+                )
+        if (self._depth or self in _in_use) and outer != self._outer:
+            raise InputError(
+                "This session is already in use inside other sessions. Hint: close it there first."
+            )
+        self._outer = outer
+        _open.add(self)
 
     # ---- charging ----
 
@@ -276,6 +278,7 @@ class Session:
                 f"delta is used up: {what} asks for delta={show(requested.delta)}; single calls may use"
                 f" delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is left. Hint: a smaller"
                 " delta=, or a session with a larger delta_calls= (half of delta unless you say)."
+                + self._what_fits(charge.event)
             )
         elif component == "rho":
             text = (
@@ -414,13 +417,15 @@ class Session:
         delta_calls (or of rho) are at most the whole. This session grants nothing more.
         """
         if by not in ("eps", "rho"):
-            raise InputError(f"by={by!r} must be 'eps' or 'rho'.")
+            raise InputError(f"by={typed(by)} must be 'eps' or 'rho'.")
         if isinstance(shares, Mapping):
             parts = {k: rational(v, f"shares[{k!r}]") for k, v in shares.items()}
         elif isinstance(shares, int) and not isinstance(shares, bool) and shares > 0:
             parts = {str(i): Fraction(1, shares) for i in range(shares)}
         else:
-            raise InputError(f"split takes a number of parts or a dict of fractions, not {shares!r}.")
+            raise InputError(
+                f"split takes a number of parts or a dict of fractions, not {typed(shares)}. Hint: s.split(12)"
+            )
         if not parts or sum(parts.values()) > 1:
             raise InputError(
                 f"The shares add up to {show(sum(parts.values(), Fraction(0)))}; at most 1 is there."
@@ -491,6 +496,11 @@ def policy_of(session: Session | None) -> tuple[Policy, Limits]:
     return session._policy, session._limits
 
 
+def outside() -> tuple[Session, ...]:
+    """The sessions that are current here, outermost first."""
+    return (*_in_use, *_stack.get())
+
+
 def current(session: Session | None = None) -> Session:
     """The session to charge.
 
@@ -546,12 +556,9 @@ def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
         )
     if entry.repeat_of is not None and not isinstance(session, _Ambient):
         n = sum(1 for e in session._entries if e.repeat_of == entry.repeat_of) + 1
-        where = next((e.label for e in session._entries if e.index == entry.repeat_of and e.label), None)
-        position = sum(1 for e in session._entries if e.release is not None and e.index < entry.repeat_of)
-        answer = f"s[{where!r}]" if where else f"s.releases[{position}]"
         _warn(
-            f"{entry.question} is asked for the {n}{_suffix(n)} time in this session and was charged again. The"
-            f" first answer is {answer}; if it was of the same data, read that instead."
+            f"{entry.question} is asked for the {n}{_suffix(n)} time in this session and was charged again."
+            + _first_answer(session, entry.repeat_of)
         )
     if session._policy.unit is None and not session._warned_id:
         found = next((str(x) for x in names if isinstance(x, str) and _ID.search(x)), None)
@@ -561,6 +568,16 @@ def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
                 f"One row is protected, not one {found!r}: whoever has many rows is protected less. See"
                 " docs/unit-and-eps.md."
             )
+
+
+def _first_answer(session: Session, index: int) -> str:
+    """Where the first answer to a repeated question is kept, if it was given."""
+    first = next((e for e in session._entries if e.index == index), None)
+    if first is None or first.release is None:
+        return ""
+    position = sum(1 for e in session._entries if e.release is not None and e.index < index)
+    answer = f"s[{first.label!r}]" if first.label else f"s.releases[{position}]"
+    return f" The first answer is {answer}; if it was of the same data, read that instead."
 
 
 def _warn(text: str) -> None:
@@ -590,7 +607,9 @@ def _read_unit(unit: Any) -> tuple[str, ...] | None:
         return None
     names = tuple(unit) if isinstance(unit, list | tuple) else (unit,)
     if not names or len(set(map(str, names))) < len(names):
-        raise InputError(f"unit={unit!r} must name at least one column, and each once. Hint: unit='user_id'")
+        raise InputError(
+            f"unit={typed(unit)} must name at least one column, and each once. Hint: unit='user_id'"
+        )
     for n in names:
         if not isinstance(n, str):
             raise TypeError(f"unit= takes column names, not a {type(n).__name__}. Hint: unit='user_id'")

@@ -18,7 +18,7 @@ import numpy as np
 from dpframe.answers import Answer, Linear, Ratio
 from dpframe.budget import Number, rational
 from dpframe.calls import checked
-from dpframe.errors import InputError, show
+from dpframe.errors import InputError, show, typed
 from dpframe.layout import Layout
 
 Bounds = tuple[Fraction, Fraction]
@@ -268,7 +268,7 @@ def clip_mean(
     """
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise InputError(
-            f"n={n!r} must be a whole number of rows that is public, at least 1. Hint: leave n out, and"
+            f"n={typed(n)} must be a whole number of rows that is public, at least 1. Hint: leave n out, and"
             " the number of rows is estimated privately at no extra cost."
         )
     one_column("clip_mean", column)
@@ -294,9 +294,9 @@ def one_column(verb: str, column: Any) -> Any:
 
 def _common(eps: Number | None, nonnegative: bool, round: int | None) -> dict[str, Any]:
     if not isinstance(nonnegative, bool):
-        raise InputError(f"nonnegative={nonnegative!r} must be True or False. Hint: nonnegative=True")
+        raise InputError(f"nonnegative={typed(nonnegative)} must be True or False. Hint: nonnegative=True")
     if round is not None and (isinstance(round, bool) or not isinstance(round, int)):
-        raise InputError(f"round={round!r} must be a whole number of decimals. Hint: round=2")
+        raise InputError(f"round={typed(round)} must be a whole number of decimals. Hint: round=2")
     exact = None if eps is None else rational(eps, "eps")
     return {"eps": exact, "nonnegative": nonnegative, "round": round}
 
@@ -313,7 +313,7 @@ def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any) -> Bounds | N
         b = _bound(B, "B", verb)
         if b <= 0:
             raise InputError(
-                f"B={B!r} must be more than zero: it means bounds=(-B, B), and equal bounds would leave no"
+                f"B={typed(B)} must be more than zero: it means bounds=(-B, B), and equal bounds would leave no"
                 " room for an answer. Hint: bounds=(0, 100)"
             )
         return (-b, b)

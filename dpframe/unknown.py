@@ -129,7 +129,7 @@ def _selection_table(eps: Fraction, delta: float) -> tuple[int, ...]:
     down, up = Context(prec=digits, rounding=ROUND_FLOOR), Context(prec=digits, rounding=ROUND_CEILING)
     slack = Fraction(1, 10**50)
     grow = Fraction(Context(prec=digits).exp(down.divide(*e))) * (1 - slack)
-    shrink = Fraction(Context(prec=digits).exp(-up.divide(*e))) * (1 + slack)
+    shrink = Fraction(Context(prec=digits).exp(up.divide(*e).copy_negate())) * (1 + slack)
     d = int(Fraction(delta) * one)
     table = [0]
     while table[-1] < one and len(table) < 1 << 22:

@@ -89,7 +89,8 @@ class Budget:
 
     def grant(self, e: Event, state: State, name: str) -> tuple[State | None, str]:
         """(the next state, "") or (None, the part that ran out)."""
-        after = state.after(self.charged(e, state), name)
+        charged = self.charged(e, state)
+        after = state.after(charged, name)
         if self.unlimited:
             return after, ""
         if after.delta > self.delta_calls:
@@ -98,7 +99,9 @@ class Budget:
         by_rho = self.rho_limit > 0 and after.rho <= self.rho_limit
         if by_eps or by_rho:
             return after, ""
-        return None, "rho" if self.eps is None else "eps"
+        if self.eps is None:
+            return None, "rho"
+        return None, "eps" if charged is e else "delta"
 
     def spent(self, state: State) -> Cost:
         """The odometer: the least eps that describes what was granted, its delta, and the sum of rho."""

@@ -6,6 +6,7 @@ import datetime as dt
 import uuid
 from collections.abc import Hashable
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -17,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from dpframe.engine.polars import STREAM_FROM, Query, code_rows, describe, key_form
-from dpframe.keys import CODED, KeyColumn, KeyTable
+from dpframe.keys import CODED, KeyColumn, KeyTable, tag, to_python
 from dpframe.schema import Bounding, Column, Counts, Measure, Parts, lookup
 
 _NUMPY = {"b": "bool", "i": "int", "u": "int", "f": "float", "M": "datetime", "m": "duration", "O": "object"}
@@ -91,7 +92,7 @@ class PandasSource:
             values = None
             if c.kind in CODED:
                 values = keys.columns[i].values if keys else tuple(s.to_list())
-            out[str(c.name)] = _key_values(column.dtype, c, s, values)
+            out[str(c.name)] = _key_values(column.dtype, c, s, values, found=keys is None)
         return pd.DataFrame(out)
 
     def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
@@ -103,8 +104,9 @@ class PandasSource:
         found = coded.select("row", "code").sort("code", "row").collect()
         edges = np.searchsorted(found["code"].to_numpy(), np.arange(keys.size + 1))
         where = found["row"].to_numpy()
+        frame = self._frame.copy()  # parts must not follow later changes in place
         return [
-            (lambda low=low, high=high: PandasSource(self._frame.iloc[where[low:high]]))  # type: ignore[misc]
+            (lambda low=low, high=high: PandasSource(frame.iloc[where[low:high]]))  # type: ignore[misc]
             for low, high in pairwise(edges)
         ]
 
@@ -137,6 +139,8 @@ def _kind_of(dtype: Any) -> tuple[str, bool, Any]:
         return "interval", True, dtype
     if isinstance(dtype, pd.SparseDtype):
         return "other", True, None
+    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_decimal256(dtype.pyarrow_dtype):
+        return "other", True, None
     try:
         native = _arrow_type(pd.Series([], dtype=dtype))
     except (pa.ArrowException, pl.exceptions.PolarsError, TypeError, ValueError):
@@ -168,7 +172,8 @@ def _to_polars(s: pd.Series[Any]) -> pl.Series:
     if isinstance(s.dtype, np.dtype) and s.dtype.kind in "biuf":
         array = s.to_numpy(copy=False)
         if array.dtype.itemsize not in (1, 2, 4, 8) or array.dtype == np.float16:
-            array = array.astype(np.float64)
+            with np.errstate(all="ignore"):  # a warning would depend on the cells
+                array = array.astype(np.float64)
         return pl.Series(array)
     try:
         return _from_arrow(pa.array(s, from_pandas=True))
@@ -189,10 +194,27 @@ def _presence(s: pd.Series[Any]) -> pl.Series:
     """A column that is null exactly where ``s`` is missing."""
     if isinstance(s.dtype, np.dtype) and s.dtype.kind in "biuf":
         return _to_polars(s)
-    if isinstance(s.dtype, pd.ArrowDtype | pd.Float32Dtype | pd.Float64Dtype):
+    if _floats_beside_null(s.dtype):
         return _to_polars(s)  # may hold NaN beside null
-    present = s.notna().to_numpy(dtype=bool)
+    try:
+        present = s.notna().to_numpy(dtype=bool)
+    except Exception:  # an odd cell, such as a signalling Decimal, must not stop the release
+        present = np.fromiter((not _missing(x) for x in s), dtype=bool, count=len(s))
     return _from_arrow(pa.array(present, mask=~present))
+
+
+def _floats_beside_null(dtype: Any) -> bool:
+    if isinstance(dtype, pd.ArrowDtype):
+        return bool(pa.types.is_floating(dtype.pyarrow_dtype))
+    return isinstance(dtype, pd.Float32Dtype | pd.Float64Dtype)
+
+
+def _missing(cell: Any) -> bool:
+    """Whether a cell counts as missing. Never raises: what can't say so is present."""
+    try:
+        return bool(cell.is_nan()) if isinstance(cell, Decimal) else bool(pd.isna(cell))
+    except Exception:
+        return False
 
 
 def _key_series(s: pd.Series[Any], c: Column, listed: KeyColumn | None) -> pl.Series:
@@ -212,7 +234,7 @@ def _key_series(s: pd.Series[Any], c: Column, listed: KeyColumn | None) -> pl.Se
     if c.kind == "object":
         return pl.Series([_valid(x) if isinstance(x, str) else None for x in s], dtype=pl.String)
     if c.kind == "categorical":
-        return _key_series(s.astype(s.cat.categories.dtype), c.native, None)
+        return _of_codes(s, _key_series(pd.Series(s.cat.categories), c.native, None))
     return _to_polars(s)
 
 
@@ -235,16 +257,33 @@ def _id_series(s: pd.Series[Any], c: Column) -> pl.Series:
     hashed, so cells of an object column become text of their own type and value; a cell that has no
     such text is no id, and its row is left out.
     """
+    if c.kind == "categorical" and c.native.kind == "object":
+        return _of_codes(s, pl.Series([_id_text(x) for x in s.cat.categories], dtype=pl.String))
     if c.kind == "object":
         return pl.Series([_id_text(x) for x in s], dtype=pl.String)
     return _key_series(s, c, None)
 
 
+def _of_codes(s: pd.Series[Any], categories: pl.Series) -> pl.Series:
+    """The values of a Categorical, given those of its categories."""
+    codes = s.cat.codes.to_numpy().astype(np.int64)
+    return categories.gather(_from_arrow(pa.array(codes, mask=codes < 0)))
+
+
 def _id_text(cell: Any) -> str | None:
-    if isinstance(cell, str):
-        return "str:" + _valid(cell)
-    if isinstance(cell, bool | int | float | bytes | dt.date | uuid.UUID | Decimal | np.generic):
-        return None if cell != cell else f"{type(cell).__name__}:{cell!r}"
+    """Equal ids have equal text, whatever library made them. Never raises."""
+    try:
+        cell = to_python(cell)
+        if isinstance(cell, str):
+            return "str:" + _valid(cell)
+        if isinstance(cell, Decimal):
+            return f"Decimal:{Fraction(cell)}"
+        if isinstance(cell, dt.datetime):
+            return f"datetime:{cell.isoformat()}"
+        if isinstance(cell, bool | int | float | bytes | dt.date | dt.timedelta | uuid.UUID):
+            return "{}:{!r}".format(*tag(cell))
+    except Exception:
+        return None
     return None
 
 
@@ -252,7 +291,9 @@ def _coded(codes: npt.NDArray[np.int64]) -> pl.Series:
     return _from_arrow(pa.array(codes, mask=codes == -2))
 
 
-def _key_values(dtype: Any, c: Column, engine: pl.Series, values: tuple[Any, ...] | None) -> Any:
+def _key_values(
+    dtype: Any, c: Column, engine: pl.Series, values: tuple[Any, ...] | None, *, found: bool
+) -> Any:
     """Released keys as a pandas column: the frame's dtype, a Categorical's that of its values."""
     if c.kind == "period":
         missing = engine.is_null().to_numpy()
@@ -261,6 +302,8 @@ def _key_values(dtype: Any, c: Column, engine: pl.Series, values: tuple[Any, ...
     if values is not None:
         if c.kind == "categorical":
             dtype = dtype.categories.dtype
+            # Whether a missing key is found depends on the data; the dtype must not.
+            return pd.Series(list(values), dtype=_holding(dtype, found or None in values))
         return pd.Series(list(values), dtype=_holding(dtype, None in values))
     dtype = _holding(dtype, engine.null_count() > 0)
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
@@ -273,7 +316,7 @@ def _holding(dtype: Any, missing: bool) -> Any:
     if not missing:
         return dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "biu":
-        return "boolean" if dtype.kind == "b" else "Int64"
+        return {"b": "boolean", "i": "Int64", "u": "UInt64"}[dtype.kind]
     if (
         isinstance(dtype, pd.IntervalDtype)
         and isinstance(dtype.subtype, np.dtype)

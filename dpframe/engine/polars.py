@@ -104,7 +104,8 @@ class PolarsSource:
 def key_form(x: pl.Expr, kind: str) -> pl.Expr:
     """Bring equal keys to one form: NaN is null, -0.0 is 0.0, categories are their text."""
     if kind == "float":
-        return x.fill_nan(None) + 0.0
+        x = x.fill_nan(None)
+        return pl.when(x == 0).then(pl.lit(0.0)).otherwise(x)
     return x.cast(pl.String) if kind in ("enum", "string") else x
 
 
