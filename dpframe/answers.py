@@ -59,7 +59,7 @@ class Linear(Answer):
     clamp: Bounds | None = None
 
     def value(self, noisy: Noisy) -> npt.NDArray[Any]:
-        if self.integer and len(self.terms) == 1 and self.terms[0][1] == 1:
+        if self.integer and self._exact:
             return noisy[self.terms[0][0]]
         total = sum(float(c) * noisy[i].astype(np.float64) for i, c in self.terms) + float(self.const)
         if self.integer:
@@ -73,7 +73,10 @@ class Linear(Answer):
         return np.asarray(_clamp(low, self.clamp)), np.asarray(_clamp(high, self.clamp))
 
     def std(self, noisy: Noisy, laws: Laws) -> Floats:
-        return np.full(len(noisy[self.terms[0][0]]), std(self._weighted(laws)))
+        spread = std(self._weighted(laws))
+        if self.integer and not self._exact:
+            spread = float(np.hypot(spread, 12**-0.5))  # rounding to integers
+        return np.full(len(noisy[self.terms[0][0]]), spread)
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float:
         return self._halfwidth(laws, level)
@@ -87,8 +90,12 @@ class Linear(Answer):
     def _halfwidth(self, laws: Laws, level: float) -> float:
         w = halfwidth(self._weighted(laws), level)
         # An answer rounded to integers is within w exactly when the sum was within w + 1/2.
-        exact = len(self.terms) == 1 and self.terms[0][1] == 1
-        return float(max(0, np.ceil(w - 0.5))) if self.integer and not exact else w
+        return float(max(0, np.ceil(w - 0.5))) if self.integer and not self._exact else w
+
+    @property
+    def _exact(self) -> bool:
+        """Whether the coordinate is the answer as it stands."""
+        return len(self.terms) == 1 and self.terms[0][1] == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def cost_text(plan: Plan) -> str:
     e = plan.event
     if e.eps is None:
         return f"rho={float(e.rho):.6g}" + (f", delta={show(e.delta)}" if e.delta else "")
-    return f"eps={show(e.eps)}, delta={show(e.delta)} (rho={float(e.rho):.4g} where costs add up in zCDP)"
+    return f"eps={show(e.eps)}, delta={show(e.delta)} (rho={float(e.rho):.4g} where rho is added up)"
 
 
 def _output(plan: Plan, o: Output, rows: float | None) -> list[str]:

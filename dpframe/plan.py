@@ -473,16 +473,16 @@ class _State:
         if target.rho is not None:
             for_noise = replace(target, delta=Fraction(0))
         name, noises = choose(mechanism, sensitivities, moving, for_noise)
+        event = _worst([n.event for n in noises])
         first = len(self.parts)
         for (layout, measure, asked), (l1, l2sq), noise in zip(laid, sensitivities, noises):
             column = asked[0][1].column if asked else None
-            self.parts.append(Part(layout, column, l1, l2sq, name, len(laid), noises[0].event))
+            self.parts.append(Part(layout, column, l1, l2sq, name, len(laid), event))
             part = len(self.parts) - 1
             self.pieces += [Piece(c, measure, noise, part) for c in layout.coordinates]
             self.outputs += [Output(n, a, a.answer(layout), part) for n, a in asked]
         layouts = [layout for layout, _, _ in laid]
         self._count_rows(group, layouts, first)
-        event = noises[0].event
         if thresholded:
             event = self._threshold(group, layouts, event, target.delta)
         self.events.append(event)
@@ -643,6 +643,18 @@ def make_bounding(
         raise InputError(f"In how many groups may one {name} count? Hint: max_groups=3.{ceiling}")
     groups = groups or 1
     return Bounding(policy.unit, rows, groups if keys is None else min(groups, max(1, keys.size)))
+
+
+def _worst(events: Sequence[Event]) -> Event:
+    """One event for a vector whose every noise claims one for all of it: the largest of each part."""
+    eps = None if any(e.eps is None for e in events) else max(e.eps for e in events if e.eps is not None)
+    alone = [e.delta_alone for e in events if e.delta_alone is not None]
+    return Event(
+        eps,
+        max(e.delta for e in events),
+        max(e.rho for e in events),
+        max(alone) if len(alone) == len(events) else None,
+    )
 
 
 def _counts_rows(a: Aggregate) -> bool:

@@ -11,7 +11,10 @@ from dpframe.errors import MechanismError, did_you_mean
 from dpframe.mechanisms import base
 
 GROUP = "dpframe.mechanisms"
-_BUILT_IN = {"laplace": "dpframe.mechanisms.laplace", "gaussian": "dpframe.mechanisms.gaussian"}
+_BUILT_IN = {
+    "laplace": ("dpframe.mechanisms.laplace", "Laplace"),
+    "gaussian": ("dpframe.mechanisms.gaussian", "Gaussian"),
+}
 _registered: dict[str, base.Mechanism] = {}
 
 T = TypeVar("T", bound=type)
@@ -60,7 +63,10 @@ def mechanism(name: str) -> base.Mechanism:
     if name in _registered:
         return _registered[name]
     if name in _BUILT_IN:
-        import_module(_BUILT_IN[name])
+        module, cls = _BUILT_IN[name]
+        loaded = getattr(import_module(module), cls)  # registers itself when it is first imported
+        if name not in _registered:
+            _add(name, loaded(), module)
         return _registered[name]
     found = [p for p in entry_points(group=GROUP) if p.name == name]
     if not found:
@@ -86,11 +92,11 @@ def names() -> list[str]:
 
 
 def _add(name: str, mech: object, owner: str) -> None:
+    here = (type(mech).__module__, type(mech).__qualname__)
     taken = _registered.get(name)
-    if taken is not None and type(taken).__qualname__ != type(mech).__qualname__:
-        raise MechanismError(
-            f"{owner} wants the name {name!r}, which {type(taken).__module__}.{type(taken).__qualname__} has."
-        )
+    has = _BUILT_IN.get(name) or (taken and (type(taken).__module__, type(taken).__qualname__))
+    if has and has != here:
+        raise MechanismError(f"{owner} wants the name {name!r}, which {'.'.join(has)} has.")
     if not isinstance(mech, base.Mechanism):
         missing = [part for part in ("name", "norm", "calibrate") if not hasattr(mech, part)]
         raise MechanismError(f"{owner} for mechanism {name!r} lacks: {', '.join(missing)}.")
