@@ -4,8 +4,10 @@
 """
 
 from dpframe._version import __version__
-from dpframe.api import BoundPlan, FrameDP, frame, register
+from dpframe.api import FrameDP
+from dpframe.bound import BoundPlan
 from dpframe.budget import Cost
+from dpframe.doors import frame, register
 from dpframe.errors import (
     BudgetExceeded,
     DPError,

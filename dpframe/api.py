@@ -3,81 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
-from dpframe import pipeline, stats
-from dpframe.budget import Cost, Number, rational
-from dpframe.calls import MEANT_VERBS, checked, not_a_question, unknown_verb
-from dpframe.engine.polars import as_source
-from dpframe.errors import InputError, show, typed
-from dpframe.explain import Explanation, explain
-from dpframe.mechanisms.base import Target
-from dpframe.plan import Limits, Plan, Request, make_plan, own_epsilons, solve_error
-from dpframe.release import Release, _level
+from dpframe import stats
+from dpframe.bound import BoundPlan, Options, bind, question
+from dpframe.budget import Number
+from dpframe.calls import checked, not_a_question, unknown_verb
+from dpframe.errors import InputError
 from dpframe.schema import Source
-from dpframe.session import Session, current, policy_of
+from dpframe.session import Session
 
 if TYPE_CHECKING:
     from dpframe.partition import Partition
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Options(TypedDict, total=False):
-    """What every verb takes beside its question.
-
-    Attributes
-    ----------
-    eps : number, or dict of output name -> number
-        Epsilon of the call. Exactly one of ``eps``, ``rho`` and ``error`` is given.
-    delta : number
-        Beside ``eps``: lets Gaussian noise be used; charged only if it is.
-    rho : number
-        zCDP cost of the call.
-    error : number
-        The wanted half-width of the 95 % interval, in the answer's unit; eps follows.
-    rows : number
-        Beside ``error``: a public guess of the number of rows, where the error depends on it.
-    relative_to : number
-        Makes ``error`` a fraction of this expected answer.
-    mechanism : str
-        A registry name, or "auto" (default): the least noise for the guarantee.
-    session : Session
-        Pays instead of the current session.
-    max_groups, max_rows_per_group, max_rows : int
-        In a session with a unit: in how many groups a unit may count, for how many rows in each; for
-        how many rows without groups. The noise grows with them; who has more is scaled down.
-    threshold : {"units", "rows"}
-        With unknown keys and a unit: what decides whether a group is large enough (default units).
-    label : str
-        Names the answer: ``s["label"]``.
-    ci : float
-        Adds ``<output>_moe`` columns: half-widths at this level. On scalars, the level that ``repr`` shows.
-    nonnegative : bool
-        Raise negative answers to zero, after the noise.
-    round : int
-        Round answers to this many decimals, after the noise.
-    """
-
-    eps: Number | Mapping[str, Number] | None
-    delta: Number | None
-    rho: Number | None
-    error: float | None
-    rows: float | None
-    relative_to: float | None
-    mechanism: str
-    session: Session | None
-    max_groups: int | None
-    max_rows_per_group: int | None
-    max_rows: int | None
-    threshold: str | None
-    label: str | None
-    ci: float | None
-    nonnegative: bool
-    round: int | None
 
 
 _OPTIONS = tuple(Options.__annotations__)
@@ -276,11 +216,11 @@ class Verbs(Generic[R]):
                 )
         asked = []
         for a in aggregates:
-            asked.append(_aggregate(a, None))
+            asked.append(question(a, None))
         for name, a in named.items():
             if a is None or isinstance(a, int | float | str | Mapping):
                 raise not_a_question(name, a, _OPTIONS)
-            asked.append(_aggregate(a, name))
+            asked.append(question(a, name))
         if not asked:
             raise TypeError("agg needs at least one question. Hint: agg(n=dp.count(), eps=0.5)")
         return self._ask(tuple(asked), options, scalar=False)
@@ -289,7 +229,7 @@ class Verbs(Generic[R]):
 
     def _ask(self, aggregates: tuple[stats.Aggregate, ...], options: Any, *, scalar: bool) -> R:
         options = {**self._defaults, **options}
-        return self._finish(_bind(self._source, aggregates, self._by, self._keys, options, scalar))
+        return self._finish(bind(self._source, aggregates, self._by, self._keys, options, scalar))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -494,279 +434,3 @@ class FramePlans(_FrameVerbs["BoundPlan"]):
 
     def _finish(self, bound: BoundPlan) -> BoundPlan:
         return bound
-
-
-class BoundPlan:
-    """A plan with the frame it is for.
-
-    Attributes are those of :class:`dpframe.plan.Plan`. Making it costs nothing and reads no cell.
-    """
-
-    __slots__ = ("_ci", "_label", "_rows", "_session", "_source", "plan")
-
-    def __init__(
-        self,
-        plan: Plan,
-        source: Source,
-        session: Session | None,
-        label: str | None,
-        ci: float | None,
-        rows: float | None,
-    ) -> None:
-        self.plan = plan
-        self._source, self._session, self._label, self._ci, self._rows = source, session, label, ci, rows
-
-    def release(self) -> Release:
-        """Charge the session, ask the frame, and return the :class:`~dpframe.release.Release`.
-
-        Each call is a new charge with new noise.
-        """
-        return pipeline.run(self.plan, self._source, current(self._session), label=self._label, ci=self._ci)
-
-    def explain(self) -> Explanation:
-        """The plan in words: sensitivity, mechanism, eps, delta, expected error, what the session would grant."""
-        return explain(self.plan, _remaining(self._session), self._rows)
-
-    @property
-    def cost(self) -> Cost:
-        """What a release would cost (exact)."""
-        return self.plan.cost
-
-    @property
-    def eps(self) -> float | None:
-        """Epsilon, or None for a call with ``rho=``."""
-        return self.plan.eps
-
-    @property
-    def delta(self) -> float:
-        """The delta that would be charged (0 unless Gaussian noise is used)."""
-        return self.plan.delta
-
-    @property
-    def rho(self) -> float:
-        """The zCDP cost that would be charged."""
-        return self.plan.rho
-
-    @property
-    def error(self) -> Any:
-        """Expected 95 % half-width, in the answer's unit; None where it needs ``rows=``."""
-        return self.plan.error(self._rows)
-
-    @property
-    def l1(self) -> Any:
-        """L1 sensitivity (see :class:`~dpframe.plan.Plan`)."""
-        return self.plan.l1
-
-    @property
-    def l2(self) -> Any:
-        """L2 sensitivity."""
-        return self.plan.l2
-
-    @property
-    def mechanism(self) -> Any:
-        """Registry name of the mechanism."""
-        return self.plan.mechanism
-
-    @property
-    def scale(self) -> Any:
-        """Noise scale."""
-        return self.plan.scale
-
-    def __repr__(self) -> str:
-        return f"<dpframe plan: {self.plan.describe()}, {self.plan.cost}>"
-
-    def _repr_html_(self) -> str:
-        return self.explain()._repr_html_()
-
-
-def _remaining(session: Session | None) -> str | None:
-    try:
-        s = current(session)
-    except Exception:
-        return "a budgeted session is open but not in use here"
-    return None if s._budget.unlimited else f"would still grant eps={show(s.remaining.eps)}"
-
-
-def _aggregate(a: Any, name: str | None) -> stats.Aggregate:
-    if not isinstance(a, stats.Aggregate):
-        where = f"{name}=" if name else "agg: "
-        raise TypeError(
-            f"{where}{type(a).__name__} is not a question that dpframe can make private."
-            " Hint: dp.count(), dp.clip_sum(...), dp.clip_mean(...)"
-        )
-    return a if name is None else a.alias(name)
-
-
-def _bind(
-    source: Source,
-    aggregates: tuple[stats.Aggregate, ...],
-    by: tuple[Hashable, ...] | None,
-    keys: Any,
-    options: Options,
-    scalar: bool,
-) -> BoundPlan:
-    """Validate options and plan; nothing is spent."""
-    session = options.get("session")
-    if session is not None:
-        current(session)
-    label, ci = options.get("label"), options.get("ci")
-    if label is not None and not isinstance(label, str):
-        raise TypeError(f"label= takes a str, not a {type(label).__name__}. Hint: label='q1'")
-    if ci is not None:
-        ci = _level(ci, "ci")
-    mechanism = options.get("mechanism")
-    mechanism = "auto" if mechanism is None else mechanism
-    if not isinstance(mechanism, str):
-        raise TypeError(
-            f"mechanism= takes a registry name, not a {type(mechanism).__name__}. Hint: 'laplace'"
-        )
-    after = stats.post_processing(options.get("nonnegative"), options.get("round"))
-    if after:
-        aggregates = tuple(replace(a, **after) for a in aggregates)
-    aggregates, target, error, rows = _target(aggregates, options, unknown=by is not None and keys is None)
-    policy, defaults = policy_of(session)
-    limits = _limits(options, defaults, grouped=by is not None)
-    request = Request(aggregates, target, mechanism, by, keys, scalar and by is None, limits, ci is not None)
-    if error is not None:
-        plan = solve_error(request, source, policy, error, rows)
-    else:
-        plan = make_plan(request, source, policy)
-    return BoundPlan(plan, source, session, label, ci, rows)
-
-
-def _limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:
-    """The call's limits over the session's; those that don't fit the call are refused when typed."""
-    wrong = ("max_rows",) if grouped else ("max_groups", "max_rows_per_group", "threshold")
-    given: Mapping[str, Any] = options
-    for name in wrong:
-        if given.get(name) is not None:
-            hint = "max_rows_per_group=" if grouped else "max_rows="
-            raise InputError(f"{name}= does not go with {'groups' if grouped else 'no groups'}. Hint: {hint}")
-    threshold = options.get("threshold")
-    if threshold is not None and (not isinstance(threshold, str) or threshold not in ("units", "rows")):
-        raise InputError(f"threshold={typed(threshold)} must be 'units' or 'rows'. Hint: threshold='rows'")
-    if not grouped:
-        return Limits(max_rows=_either(options.get("max_rows"), defaults.max_rows))
-    groups = _either(options.get("max_groups"), defaults.max_groups)
-    return Limits(
-        groups, _either(options.get("max_rows_per_group"), defaults.max_rows_per_group), None, threshold
-    )
-
-
-def _either(typed: int | None, default: int | None) -> int | None:
-    return default if typed is None else typed
-
-
-def _target(
-    aggregates: tuple[stats.Aggregate, ...], options: Options, *, unknown: bool
-) -> tuple[tuple[stats.Aggregate, ...], Target, float | None, float | None]:
-    """Exactly one of eps, rho, error; the rest must go with it."""
-    eps, rho, error = options.get("eps"), options.get("rho"), options.get("error")
-    given = [k for k, v in (("eps", eps), ("rho", rho), ("error", error)) if v is not None]
-    own = bool(aggregates) and all(a.eps is not None for a in aggregates)
-    if len(given) > 1:
-        raise InputError(
-            f"{' and '.join(x + '=' for x in given)} were given; a call takes one of eps=, rho=, error=. Hint: eps=0.5"
-        )
-    if not given and not own:
-        odd = next((a.column for a in aggregates if isinstance(a.column, int | float)), None)
-        read = "" if odd is None else f" ({odd!r} was read as a column.)"
-        raise InputError(
-            f"How much may this call spend?{read} Hint: eps=0.5 (or rho=, or error= for a wanted error)"
-        )
-    rows, relative = options.get("rows"), options.get("relative_to")
-    numbers = {"rows": rows, "relative_to": relative, "error": error}
-    exact = {k: rational(v, k) for k, v in numbers.items() if v is not None}
-    if "relative_to" in exact and error is None:
-        raise InputError(
-            "relative_to= makes error= a fraction, and there is no error=. Hint: error=0.05, relative_to=1000"
-        )
-    delta = options.get("delta")
-    d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
-    if d and rho is not None and not unknown:
-        raise InputError(
-            "delta= does not go with rho=: Gaussian noise has a rho without any delta. Hint: leave delta out."
-        )
-    if isinstance(eps, Mapping):
-        aggregates, eps = own_epsilons(aggregates, eps, rational), None
-        target = Target(None, d)
-    elif rho is not None:
-        target = Target(None, d, rational(rho, "rho"))
-    else:
-        target = Target(None if eps is None else rational(eps, "eps"), d)
-    wanted = None
-    if error is not None:
-        wanted = float(exact["error"] * exact.get("relative_to", Fraction(1)))
-    return aggregates, target, wanted, float(exact["rows"]) if rows is not None else None
-
-
-def frame(obj: Any) -> FrameDP:
-    """The typed door: ``dp.frame(df)`` is ``df.dp`` for pandas and Polars frames.
-
-    Parameters
-    ----------
-    obj : pandas.DataFrame, polars.DataFrame or polars.LazyFrame
-
-    Raises
-    ------
-    TypeError
-        For a Series, an expression, or any other object.
-    """
-    return FrameDP(as_source(obj))
-
-
-class OnlyFrames:
-    """``.dp`` on a Series: explains that questions are asked of frames."""
-
-    def __init__(self, series: Any) -> None:
-        self._library = type(series).__module__.split(".")[0]
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise TypeError(
-            f"Private questions are asked of a frame, not of a {self._library} Series: a column has no unit and no"
-            f" policy. Hint: df.dp.{MEANT_VERBS.get(name, name)}('column', ...)"
-        )
-
-    def __repr__(self) -> str:
-        return "<df.dp is on frames; a Series has no private questions. Hint: df.dp.count('column', eps=0.1)>"
-
-
-def register() -> None:
-    """Put ``.dp`` on pandas and Polars frames (and an explanation on Series). Idempotent."""
-    import warnings
-
-    import pandas as pd
-    import polars as pl
-
-    places: list[tuple[Any, Any, Any]] = [
-        (pd.DataFrame, pd.api.extensions.register_dataframe_accessor, _accessor),
-        (pl.DataFrame, pl.api.register_dataframe_namespace, _accessor),
-        (pl.LazyFrame, pl.api.register_lazyframe_namespace, _accessor),
-        (pd.Series, pd.api.extensions.register_series_accessor, OnlyFrames),
-        (pl.Series, pl.api.register_series_namespace, OnlyFrames),
-    ]
-    for owner, registrar, accessor in places:
-        there = owner.__dict__.get("dp")
-        if there is not None:
-            parts = [getattr(there, name, None) for name in ("_accessor", "_ns")]
-            if any(str(getattr(x, "__module__", "")).startswith("dpframe") for x in parts):
-                continue
-            warnings.warn(
-                f"{owner.__module__}.{owner.__qualname__}.dp belongs to another library and is left alone."
-                " Hint: dp.frame(df) instead of df.dp",
-                stacklevel=3,
-            )
-            continue
-        registrar("dp")(accessor)
-
-
-class _Accessor(FrameDP):
-    __slots__ = ()
-
-    def __init__(self, frame: Any) -> None:
-        super().__init__(as_source(frame))
-
-
-_accessor = _Accessor

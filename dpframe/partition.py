@@ -21,9 +21,10 @@ from dpframe.errors import InputError, ReleaseFailed, did_you_mean, show
 from dpframe.keys import KeyTable, key_table
 from dpframe.mechanisms.laplace import pure_rho
 from dpframe.noise.source import words
-from dpframe.plan import Charge, Limits, Policy, make_bounding
+from dpframe.plan import Charge, Limits, Policy
 from dpframe.schema import Source
 from dpframe.session import Session, current, part_session, policy_of
+from dpframe.units import make_bounding
 
 
 class Part:

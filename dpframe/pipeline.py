@@ -11,10 +11,11 @@ import polars as pl
 from dpframe.errors import InputError, ReleaseFailed
 from dpframe.mechanisms.base import Ints
 from dpframe.noise.source import words
+from dpframe.notices import say
 from dpframe.plan import Plan
 from dpframe.release import Release
 from dpframe.schema import Counts, Source
-from dpframe.session import Session, say
+from dpframe.session import Session
 
 
 def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: float | None) -> Release:

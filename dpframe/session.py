@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import re
 import threading
-import warnings
 import weakref
 from collections import deque
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from dpframe.account import Entry, as_frame, read_budget, read_unit
 from dpframe.accounting.filter import Budget, State
-from dpframe.budget import Cost, Event, Number, rational
+from dpframe.budget import Cost, Number, rational
 from dpframe.calls import checked
-from dpframe.errors import BudgetExceeded, DPWarning, InputError, NoSession, did_you_mean, show, typed
+from dpframe.errors import InputError, NoSession, did_you_mean, show, typed
 from dpframe.noise import source
+from dpframe.notices import exceeded, number
 from dpframe.plan import Charge, Limits, Policy
 
 if TYPE_CHECKING:
@@ -39,26 +38,6 @@ _lock = threading.RLock()  # one for all sessions: a charge may concern several 
 _stack: ContextVar[tuple[Session, ...]] = ContextVar("dpframe_sessions", default=())
 _in_use: list[Session] = []  # at most one: the process-wide slot of ``use()``
 _open: weakref.WeakSet[Session] = weakref.WeakSet()
-_ID = re.compile(
-    r"(^|_)(id|uuid|guid)$|^(user|username|customer|patient|person|member|email|ssn|household)(_?(name|no|nr|number))?$",
-    re.IGNORECASE,
-)
-
-
-@dataclass(slots=True)
-class Entry:
-    """One line of a session's account. Public: no value that was read from a frame."""
-
-    index: int
-    time: dt.datetime
-    label: str | None
-    question: str
-    mechanism: str
-    cost: Cost
-    repeat_of: int | None
-    private: bool
-    closes: bool  # whether this charge ended the adding up of eps
-    release: Release | None = field(default=None, repr=False)
 
 
 class Session:
@@ -121,13 +100,13 @@ class Session:
             raise InputError(
                 f"neighbors={typed(neighbors)} is not a relation. {did_you_mean(neighbors if isinstance(neighbors, str) else '', NEIGHBORS)}"
             )
-        policy = Policy(neighbors, _read_unit(unit))
+        policy = Policy(neighbors, read_unit(unit))
         limits = Limits(max_groups, max_rows_per_group, max_rows).checked()
         if policy.unit is None and limits != Limits():
             raise InputError(
                 "max_groups, max_rows_per_group and max_rows go with unit=. Hint: unit='user_id'"
             )
-        self._setup(_read_budget(eps, delta, delta_calls, rho), policy, limits)
+        self._setup(read_budget(eps, delta, delta_calls, rho), policy, limits)
         _open.add(self)
 
     def _setup(self, budget: Budget, policy: Policy, limits: Limits | None = None) -> None:
@@ -141,7 +120,7 @@ class Session:
         self._depth = 0
         self._split = False
         self._whole: Session | None = None  # the session that this one is a share of
-        self._warned_id = False
+        self._warned_id = self._said = False
         self._pid = os.getpid()
 
     # ---- being current ----
@@ -233,7 +212,7 @@ class Session:
                     )
                 state, component = s._budget.grant(charge.event, s._state, name)
                 if state is None:
-                    raise s._exceeded(charge, component, label)
+                    raise exceeded(s, charge, component, label)
                 after.append(state)
             now = dt.datetime.now(dt.UTC)
             return [s._record(state, charge, label, now) for s, state in zip(chain, after)]
@@ -268,50 +247,6 @@ class Session:
             entry.release = release
             if entry.label is not None:
                 self._labels.setdefault(entry.label, release)
-
-    def _exceeded(self, charge: Charge, component: str, label: str | None) -> BudgetExceeded:
-        remaining, budget = self._budget.remaining(self._state), self._budget
-        requested = charge.event.cost
-        what = charge.question + (f" (label {label!r})" if label else "")
-        if component == "delta":
-            text = (
-                f"delta is used up: {what} asks for delta={show(requested.delta)}; single calls may use"
-                f" delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is left. Hint: a smaller"
-                " delta=, or a session with a larger delta_calls= (half of delta unless you say)."
-                + self._what_fits(charge.event)
-            )
-        elif component == "rho":
-            text = (
-                f"rho is used up: {what} asks for rho={_number(requested.rho)}; "
-                f"{_number(remaining.rho)} of {_number(budget.rho)} remains."
-            )
-        else:
-            asked = (
-                f"eps={show(requested.eps)}" if requested.eps is not None else f"rho={_number(requested.rho)}"
-            )
-            closed = (
-                f" Epsilons can't be added up any more since {self._state.closed_by} was charged by rho."
-                if self._state.closed_by and self._state.eps is None
-                else ""
-            )
-            in_rho = f" (or rho={_number(remaining.rho)})" if remaining.rho else ""
-            text = (
-                f"eps is used up: {what} asks for {asked}; at most eps={show(remaining.eps)}{in_rho} would be"
-                f" granted of eps={show(budget.eps)}.{closed}" + self._what_fits(charge.event)
-            )
-        return BudgetExceeded(
-            text, requested=requested, remaining=remaining, component=component, label=label
-        )
-
-    def _what_fits(self, event: Event) -> str:
-        """For Gaussian events: the noise multiplier that B would grant."""
-        if event.delta_alone is None:
-            return ""
-        left = self._budget.remaining(self._state).rho
-        if not left:
-            return " Gaussian noise needs a session with delta. Hint: delta_calls=delta lets one call use it all."
-        sigma = float(1 / (2 * left)) ** 0.5
-        return f" Gaussian noise would fit at sigma = {sigma:.4g} sensitivities. Hint: rho={float(left):.4g}"
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:
@@ -371,34 +306,7 @@ class Session:
             ``mechanism``, ``time`` (UTC), ``repeat_of`` (index of the first charge for the same question)
             and ``private`` (false if a test's source of noise was in place).
         """
-        schema: dict[str, Any] = {
-            "index": pl.Int64,
-            "label": pl.String,
-            "question": pl.String,
-            "eps": pl.Float64,
-            "delta": pl.Float64,
-            "rho": pl.Float64,
-            "mechanism": pl.String,
-            "time": pl.Datetime("us", "UTC"),
-            "repeat_of": pl.Int64,
-            "private": pl.Boolean,
-        }
-        rows = [
-            (
-                e.index,
-                e.label,
-                e.question,
-                None if e.cost.eps is None else float(e.cost.eps),
-                float(e.cost.delta),
-                None if e.cost.rho is None else float(e.cost.rho),
-                e.mechanism,
-                e.time,
-                e.repeat_of,
-                e.private,
-            )
-            for e in list(self._entries)
-        ]
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        return as_frame(list(self._entries))
 
     def split(self, shares: int | Mapping[str, Number], *, by: str = "eps") -> Any:
         """Divide an unspent budget into sessions of their own.
@@ -450,7 +358,7 @@ class Session:
         b = self._budget
         if b.unlimited:
             return f"<dpframe ambient session: no limit, {self._charges} charges, spent {_cost(self.spent)}>"
-        total = f"rho={_number(b.rho)}" if b.eps is None else f"eps={show(b.eps)}"
+        total = f"rho={number(b.rho)}" if b.eps is None else f"eps={show(b.eps)}"
         if b.eps is not None and b.delta:
             total += f", delta={show(b.delta)}"
         elif b.delta_calls:
@@ -482,7 +390,6 @@ class _Ambient(Session):
 
     def __init__(self) -> None:
         self._setup(Budget(), Policy())
-        self.said = False
 
 
 _ambient = _Ambient()
@@ -540,101 +447,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=after_fork)
 
 
-def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
-    """Tell the analyst what they may not expect. Depends on calls and schema, never on cells."""
-    if isinstance(session, _Ambient) and not session.said:
-        session.said = True
-        _warn(
-            "No session is open: this call is recorded but nothing limits the total."
-            " Hint: with dp.Session(eps=1) as s: ..."
-        )
-    if entry.closes:
-        _warn(
-            f"{entry.question} was charged by rho alone; from now on this session adds"
-            f" up rho, not eps, and would grant eps={show(session.remaining.eps)}. Hint: a larger delta_calls=, or"
-            " mechanism='laplace'"
-        )
-    if entry.repeat_of is not None and not isinstance(session, _Ambient):
-        n = sum(1 for e in session._entries if e.repeat_of == entry.repeat_of) + 1
-        _warn(
-            f"{entry.question} is asked for the {n}{_suffix(n)} time in this session and was charged again."
-            + _first_answer(session, entry.repeat_of)
-        )
-    if session._policy.unit is None and not session._warned_id:
-        found = next((str(x) for x in names if isinstance(x, str) and _ID.search(x)), None)
-        if found is not None:
-            session._warned_id = True
-            _warn(
-                f"One row is protected, not one {found!r}: whoever has many rows is protected less. See"
-                " docs/unit-and-eps.md."
-            )
-
-
-def _first_answer(session: Session, index: int) -> str:
-    """Where the first answer to a repeated question is kept, if it was given."""
-    first = next((e for e in session._entries if e.index == index), None)
-    if first is None or first.release is None:
-        return ""
-    position = sum(1 for e in session._entries if e.release is not None and e.index < index)
-    answer = f"s[{first.label!r}]" if first.label else f"s.releases[{position}]"
-    return f" The first answer is {answer}; if it was of the same data, read that instead."
-
-
-def _warn(text: str) -> None:
-    level, here = 2, os.path.dirname(__file__)
-    frame: Any = __import__("sys")._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(here):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, DPWarning, stacklevel=level)
-
-
-def _suffix(n: int) -> str:
-    return "th" if 10 <= n % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
-
-
-def _number(x: Fraction | None) -> str:
-    return "none" if x is None else f"{float(x):.6g}"
-
-
 def _cost(c: Cost) -> str:
     if c.eps is None:
-        return f"rho={_number(c.rho)}"
+        return f"rho={number(c.rho)}"
     return f"eps={show(c.eps)}" + (f", delta={show(c.delta)}" if c.delta else "")
 
 
-def _read_unit(unit: Any) -> tuple[str, ...] | None:
-    if unit is None:
-        return None
-    names = tuple(unit) if isinstance(unit, list | tuple) else (unit,)
-    if not names or len(set(map(str, names))) < len(names):
-        raise InputError(
-            f"unit={typed(unit)} must name at least one column, and each once. Hint: unit='user_id'"
-        )
-    for n in names:
-        if not isinstance(n, str):
-            raise TypeError(f"unit= takes column names, not a {type(n).__name__}. Hint: unit='user_id'")
-    return names
-
-
-def _read_budget(eps: Any, delta: Any, delta_calls: Any, rho: Any) -> Budget:
-    if eps is None and rho is None:
-        raise InputError("A session needs a budget. Hint: dp.Session(eps=1) or dp.Session(eps=1, delta=1e-6)")
-    if eps is not None and rho is not None:
-        raise InputError("A session has one budget: eps= (with delta=) or rho=, not both.")
-    if rho is not None:
-        if delta is not None:
-            raise InputError(
-                "rho= goes with delta_calls=, not with delta=. Hint: dp.Session(rho=0.1, delta_calls=1e-6)"
-            )
-        calls = (
-            Fraction(0) if delta_calls is None else rational(delta_calls, "delta_calls", zero=True, below=1)
-        )
-        return Budget(None, calls, calls, rational(rho, "rho"))
-    total = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
-    calls = total / 2 if delta_calls is None else rational(delta_calls, "delta_calls", zero=True, below=1)
-    if calls > total:
-        raise InputError(f"delta_calls={show(calls)} is more than delta={show(total)}.")
-    return Budget(rational(eps, "eps"), total, calls)
-
-
-__all__ = ["NEIGHBORS", "Session", "current", "policy_of", "say"]
+__all__ = ["NEIGHBORS", "Session", "current", "policy_of"]

@@ -68,7 +68,7 @@ def test_importing_twice_or_reloading_keeps_one_accessor():
         "import warnings; warnings.simplefilter('error')\n"
         "import importlib, pandas as pd, polars as pl, dpframe, dpframe.api\n"
         "first = pd.DataFrame.__dict__['dp'], pl.DataFrame.__dict__['dp'], pl.LazyFrame.__dict__['dp']\n"
-        "dpframe.api.register(); importlib.reload(dpframe)\n"
+        "dpframe.doors.register(); importlib.reload(dpframe)\n"
         "again = pd.DataFrame.__dict__['dp'], pl.DataFrame.__dict__['dp'], pl.LazyFrame.__dict__['dp']\n"
         "print(all(a is b for a, b in zip(first, again)))"
     )

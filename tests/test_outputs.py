@@ -917,7 +917,7 @@ def test_a_column_named_dp_is_read_by_brackets_and_can_be_asked(kind):
 
 def test_registering_again_changes_nothing():
     before = pd.DataFrame.dp, pl.DataFrame.dp, pl.LazyFrame.dp
-    dp.api.register()
+    dp.doors.register()
     assert (pd.DataFrame.dp, pl.DataFrame.dp, pl.LazyFrame.dp) == before
 
 

@@ -18,7 +18,8 @@ import polars as pl
 import pyarrow as pa
 
 from dpframe.engine.polars import STREAM_FROM, Query, code_rows, describe, key_form
-from dpframe.keys import CODED, KeyColumn, KeyTable, tag, to_python
+from dpframe.key_types import CODED, KeyColumn, tag, to_python
+from dpframe.keys import KeyTable
 from dpframe.schema import Bounding, Column, Counts, Measure, Parts, lookup
 
 _NUMPY = {"b": "bool", "i": "int", "u": "int", "f": "float", "M": "datetime", "m": "duration", "O": "object"}

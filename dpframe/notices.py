@@ -1,0 +1,123 @@
+"""What sessions tell the analyst: refusals and notices. From calls and schema, never from cells."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Hashable, Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dpframe.budget import Event
+from dpframe.errors import BudgetExceeded, DPWarning, show
+from dpframe.plan import Charge
+
+if TYPE_CHECKING:
+    from dpframe.account import Entry
+    from dpframe.session import Session
+
+_ID = re.compile(
+    r"(^|_)(id|uuid|guid)$|^(user|username|customer|patient|person|member|email|ssn|household)(_?(name|no|nr|number))?$",
+    re.IGNORECASE,
+)
+
+
+def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
+    """Tell the analyst what they may not expect. Depends on calls and schema, never on cells."""
+    if session._budget.unlimited and not session._said:
+        session._said = True
+        _warn(
+            "No session is open: this call is recorded but nothing limits the total."
+            " Hint: with dp.Session(eps=1) as s: ..."
+        )
+    if entry.closes:
+        _warn(
+            f"{entry.question} was charged by rho alone; from now on this session adds"
+            f" up rho, not eps, and would grant eps={show(session.remaining.eps)}. Hint: a larger delta_calls=, or"
+            " mechanism='laplace'"
+        )
+    if entry.repeat_of is not None and not session._budget.unlimited:
+        n = sum(1 for e in session._entries if e.repeat_of == entry.repeat_of) + 1
+        _warn(
+            f"{entry.question} is asked for the {n}{_suffix(n)} time in this session and was charged again."
+            + _first_answer(session, entry.repeat_of)
+        )
+    if session._policy.unit is None and not session._warned_id:
+        found = next((str(x) for x in names if isinstance(x, str) and _ID.search(x)), None)
+        if found is not None:
+            session._warned_id = True
+            _warn(
+                f"One row is protected, not one {found!r}: whoever has many rows is protected less. See"
+                " docs/unit-and-eps.md."
+            )
+
+
+def _first_answer(session: Session, index: int) -> str:
+    """Where the first answer to a repeated question is kept, if it was given."""
+    first = next((e for e in session._entries if e.index == index), None)
+    if first is None or first.release is None:
+        return ""
+    position = sum(1 for e in session._entries if e.release is not None and e.index < index)
+    answer = f"s[{first.label!r}]" if first.label else f"s.releases[{position}]"
+    return f" The first answer is {answer}; if it was of the same data, read that instead."
+
+
+def _warn(text: str) -> None:
+    level, here = 2, os.path.dirname(__file__)
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(here):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, DPWarning, stacklevel=level)
+
+
+def _suffix(n: int) -> str:
+    return "th" if 10 <= n % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+
+
+def exceeded(session: Session, charge: Charge, component: str, label: str | None) -> BudgetExceeded:
+    """The refusal of a charge: what was asked, what remains, which part ran out, what would fit."""
+    remaining, budget = session._budget.remaining(session._state), session._budget
+    requested = charge.event.cost
+    what = charge.question + (f" (label {label!r})" if label else "")
+    if component == "delta":
+        text = (
+            f"delta is used up: {what} asks for delta={show(requested.delta)}; single calls may use"
+            f" delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is left. Hint: a smaller"
+            " delta=, or a session with a larger delta_calls= (half of delta unless you say)."
+            + _what_fits(session, charge.event)
+        )
+    elif component == "rho":
+        text = (
+            f"rho is used up: {what} asks for rho={number(requested.rho)}; "
+            f"{number(remaining.rho)} of {number(budget.rho)} remains."
+        )
+    else:
+        asked = f"eps={show(requested.eps)}" if requested.eps is not None else f"rho={number(requested.rho)}"
+        closed = (
+            f" Epsilons can't be added up any more since {session._state.closed_by} was charged by rho."
+            if session._state.closed_by and session._state.eps is None
+            else ""
+        )
+        in_rho = f" (or rho={number(remaining.rho)})" if remaining.rho else ""
+        text = (
+            f"eps is used up: {what} asks for {asked}; at most eps={show(remaining.eps)}{in_rho} would be"
+            f" granted of eps={show(budget.eps)}.{closed}" + _what_fits(session, charge.event)
+        )
+    return BudgetExceeded(text, requested=requested, remaining=remaining, component=component, label=label)
+
+
+def _what_fits(session: Session, event: Event) -> str:
+    """For Gaussian events: the noise multiplier that B would grant."""
+    if event.delta_alone is None:
+        return ""
+    left = session._budget.remaining(session._state).rho
+    if not left:
+        return " Gaussian noise needs a session with delta. Hint: delta_calls=delta lets one call use it all."
+    sigma = float(1 / (2 * left)) ** 0.5
+    return f" Gaussian noise would fit at sigma = {sigma:.4g} sensitivities. Hint: rho={float(left):.4g}"
+
+
+def number(x: Fraction | None) -> str:
+    return "none" if x is None else f"{float(x):.6g}"

@@ -1,0 +1,66 @@
+"""Units: whose rows belong together, and how many of them count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpframe.errors import InputError
+from dpframe.keys import KeyTable
+from dpframe.plan import Limits, Policy
+from dpframe.schema import Bounding
+
+
+def make_bounding(
+    limits: Limits,
+    policy: Policy,
+    column: Any,
+    *,
+    grouped: bool,
+    keys: KeyTable | None,
+    rows_matter: bool,
+) -> Bounding | None:
+    """How much of a unit counts, from what was typed.
+
+    Privacy: the bounds multiply the sensitivity and are enforced in the engine, inside the release, after
+    every transform the caller made.
+    """
+    typed = {k: getattr(limits.checked(), k) for k in ("max_groups", "max_rows_per_group", "max_rows")}
+    if policy.unit is None:
+        given = next((k for k, v in typed.items() if v is not None), None)
+        if given is not None:
+            raise InputError(
+                f"{given}= bounds what one unit may contribute, and this session protects single rows. Hint:"
+                " dp.Session(eps=1, unit='user_id')"
+            )
+        return None
+    for u in policy.unit:
+        c = column(u)
+        inner = c.native if c.kind == "categorical" else c
+        if inner.kind in ("other", "interval", "time"):
+            raise InputError(f"The unit {u!r} is {c.text}, which does not identify anybody.")
+    name = policy.unit_name
+    if not grouped:
+        if limits.max_rows is None:
+            raise InputError(
+                f"How many rows may one {name} count for? Hint: max_rows=10. A {name} with more rows is scaled"
+                " down to 10; the noise grows with this number."
+            )
+        return Bounding(policy.unit, limits.max_rows, None)
+    rows, groups = limits.max_rows_per_group if rows_matter else 1, limits.max_groups
+    if rows is None:
+        raise InputError(
+            f"How many rows may one {name} count for in a group? Hint: max_rows_per_group=10. A {name} with more"
+            " rows is scaled down to 10; the noise grows with this number."
+        )
+    if groups is None and (keys is None or keys.size > 1):
+        ceiling = (
+            ""
+            if keys is None
+            else (
+                f" {keys.size} keys: max_groups={keys.size} drops nothing, noise × {keys.size}, or ×"
+                f" {keys.size**0.5:.1f} with delta."
+            )
+        )
+        raise InputError(f"In how many groups may one {name} count? Hint: max_groups=3.{ceiling}")
+    groups = groups or 1
+    return Bounding(policy.unit, rows, groups if keys is None else min(groups, max(1, keys.size)))
