@@ -133,7 +133,7 @@ class Ratio(Answer):
         high = _edge(lambda x: t(x) < -w(x), tau, 1.0)
         hopeless = n <= 0  # no rows are in sight: the data say nothing about their mean
         low, high = np.where(hopeless, -1.0, low), np.where(hopeless, 1.0, high)
-        outside = np.abs((u - v) / np.where(hopeless, 1.0, n)) > 1
+        outside = ~hopeless & (np.abs(t(tau)) > w(tau))  # no mean within the bounds fits: the nearest bound
         margin = w(tau) / np.maximum(n, self.steps)
         low = np.where(outside, np.maximum(np.minimum(low, tau - margin), -1), low)
         high = np.where(outside, np.minimum(np.maximum(high, tau + margin), 1), high)
