@@ -1,7 +1,7 @@
 """Speed and memory of dpframe beside the plain query.
 
     python benchmarks/run.py               everything (about five minutes)
-    python benchmarks/run.py polars calls  some of: polars pandas memory keys calls sampler import
+    python benchmarks/run.py polars calls  some of: polars pandas memory keys units calls sampler import
 
 Prints a markdown table; exits with 1 when a target is missed.
 """
@@ -58,6 +58,25 @@ def keys() -> Iterator[Row]:
     yield Row("keys", "1 M keys × 2 aggregates on 2 M rows, CPU", in_child("keys", "cpu"), "s", 3.0)
     size = in_child("keys", "peak")
     yield Row("keys", "the same, peak of the whole process", size, "GB", 1.0)
+
+
+def units() -> Iterator[Row]:
+    """10 M rows, 1 M units, 10 M (unit, group) pairs: bounding and unknown keys."""
+    import units as asked
+
+    df = asked.frame()
+    for what, most, limit in (("scale-down alone", None, 1.3), ("max_groups=3", 3, 1.15)):
+        ours = asked.private(df, most or asked.KEYS)
+        mine, theirs, how = side_by_side(ours, asked.plain(df, most), repeat=3)
+        note = f"{mine:.2f} s / {theirs:.2f} s CPU ({how})"
+        yield Row("units", f"{what}, CPU private / plain", mine / theirs, "×", limit, note=note)
+    found, listed, _ = side_by_side(
+        asked.private(df, 3, keys=False), {"listed": asked.private(df, 3)}, repeat=3
+    )
+    yield Row("units", "unknown keys / listed keys, CPU", found / listed, "×", 1.2)
+    ask = asked.cities()
+    seconds = median_ms(lambda i: ask(), batches=2, size=5) / 1e3
+    yield Row("units", "mean by city, persons as unit, 1 M rows", seconds, "s", 0.5)
 
 
 def calls() -> Iterator[Row]:
@@ -171,6 +190,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Row]]] = {
     "pandas": pandas,
     "memory": memory,
     "keys": keys,
+    "units": units,
     "calls": calls,
     "sampler": sampler,
     "import": imports,

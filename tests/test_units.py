@@ -930,3 +930,27 @@ def test_gaussian_noise_grows_with_the_root_of_max_groups(quiet, clicks):
             one, many = (grouped.count(eps=1, delta=1e-6, mechanism=mechanism, max_groups=m) for m in (1, 16))
             assert many.scale / one.scale == pytest.approx(growth)
             assert many.cost.eps == one.cost.eps == 1
+
+
+@pytest.mark.usefixtures("no_noise", "quiet")
+def test_where_max_groups_binds_every_kind_of_frame_chooses_the_same_groups(monkeypatch):
+    """One salt, one choice: pandas, Polars eager and lazy, whatever the order of the rows."""
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame(
+        {
+            "u": rng.integers(0, 60, 2_000),
+            "g": [str(x) for x in rng.integers(0, 9, 2_000)],
+            "x": rng.normal(size=2_000),
+        }
+    )
+    monkeypatch.setattr("dpframe.pipeline.words", lambda n: np.full(n, 2**63 + 12345, dtype=np.uint64))
+    seen = []
+    with dp.Session(eps=1000, unit="u"):
+        for df in (frame, frame.lazy(), frame.to_pandas(), frame.sample(fraction=1, shuffle=True, seed=1)):
+            groups = df.dp.plan.groupby(
+                "g", keys=[str(i) for i in range(9)], max_groups=2, max_rows_per_group=4
+            )
+            bound = groups.dp_agg(n=dp.count(), x=dp.clip_mean("x", B=3), eps=1)
+            seen.append([p.tolist() for p in bound.release()._noisy])
+    assert seen[0] == seen[1] == seen[2] == seen[3]
+    assert sum(seen[0][0]) > 0
