@@ -4,24 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any, cast
 
 from dpframe.budget import Event
 from dpframe.errors import MechanismError
+from dpframe.mechanisms import certificate
 from dpframe.mechanisms.base import Mechanism, Noise, Target, sqrt_up
+from dpframe.mechanisms.coarse import STEPS, Coarse
 from dpframe.mechanisms.registry import mechanism as find_mechanism
 
 AUTO = ("laplace", "gaussian")
+VECTOR_LAWS = ("dpframe.mechanisms.laplace", "dpframe.mechanisms.gaussian")  # hold for vectors by theorem
 
 
 def choose(
-    name: str, sensitivities: Sequence[tuple[int, int]], moving: int, target: Target
+    name: str,
+    sensitivities: Sequence[tuple[int, int]],
+    furthest: Sequence[int],
+    moving: int,
+    target: Target,
 ) -> tuple[str, list[Noise]]:
     """Calibrate every part with one mechanism; ``auto`` takes the least RMSE.
 
     A law without delta is preferred unless another gains more than 2 %.
+
+    Parameters
+    ----------
+    sensitivities : (L1, L2 squared) of every part, in its steps
+    furthest : how far one coordinate of every part moves
+    moving : how many coordinates move together, over all parts
     """
     if name != "auto":
-        return name, _calibrate(find_mechanism(name), sensitivities, moving, target)
+        mech = find_mechanism(name)
+        if type(mech).__module__ in VECTOR_LAWS:
+            return name, _calibrate(mech, sensitivities, moving, target)
+        return name, [_one_by_one(mech, f, moving, target) for f in furthest]
     best: tuple[float, str, list[Noise]] | None = None
     for candidate in AUTO:
         if candidate == "gaussian" and target.rho is None and not target.delta:
@@ -48,6 +66,36 @@ def _calibrate(
             )
         noises.append(noise)
     return noises
+
+
+def _one_by_one(mech: Mechanism, furthest: int, moving: int, target: Target) -> Noise:
+    """Calibrate a law that holds for one coordinate, and check that it does.
+
+    Privacy: each of the ``moving`` coordinates has its share of the target, and all shares are charged
+    (sequential composition). The law is asked on a coarse grid (see ``mechanisms.coarse``), where
+    its claim is recomputed at every shift.
+    """
+    step = -(-furthest // STEPS)
+    moves = -(-furthest // step)
+    share = Target(
+        None if target.eps is None else target.eps / moving,
+        target.delta / moving,
+        None if target.rho is None else target.rho / moving,
+    )
+    law = _checked(cast(Any, mech), moves, share)
+    e = law.event
+    alone = None if e.delta_alone is None else moving * e.delta_alone
+    cost = Event(None if e.eps is None else moving * e.eps, moving * e.delta, moving * e.rho, alone)
+    return Coarse(law, step, cost)
+
+
+@lru_cache(maxsize=1024)
+def _checked(mech: Any, moves: int, target: Target) -> Noise:
+    law = mech.calibrate(Fraction(moves), 1, target)
+    if not isinstance(law, Noise):
+        raise MechanismError(f"The mechanism {mech.name!r} returned a {type(law).__name__}, not a Noise.")
+    certificate.check(law, moves, mech.name)
+    return law
 
 
 def worst(events: Sequence[Event]) -> Event:

@@ -165,6 +165,14 @@ class Move:
             return d, d * d
         return 2 * groups * m, max(2 * groups * m * m, groups * d * d)
 
+    def furthest(self, *, replace: bool, rows: int = 1) -> int:
+        """How far one coordinate can move, in steps (for laws that hold for one coordinate).
+
+        Privacy: a cell gains or loses at most ``far`` a row; a plain sum changes in place by ``across``.
+        """
+        rows = 1 if self.once else rows
+        return rows * (max(self.far, self.across) if replace and not self.cells else self.far)
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:

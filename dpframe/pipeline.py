@@ -78,7 +78,7 @@ def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
             value = value + c.b * exact.present[p.measure]
             if c.d:
                 value += c.d * exact.steps[p.measure]
-        out.append(value + p.noise.sample(len(value)))
+        out.append(p.noise.prepare(value) + p.noise.sample(len(value)))
     if plan.threshold is None and plan.selection is None:
         return out, None
     if plan.threshold is not None:

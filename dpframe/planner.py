@@ -223,18 +223,20 @@ class _State:
         thresholded: bool,
     ) -> None:
         laid = self._lay_out(group, types, thresholded)
+        replacing = self.policy.replace
         sensitivities = [
             layout.move.sensitivity(
-                replace=self.policy.replace, grouped=self.several, rows=self.rows, groups=self.groups
+                replace=replacing, grouped=self.several, rows=self.rows, groups=self.groups
             )
             for layout, _, _ in laid
         ]
+        furthest = [layout.move.furthest(replace=replacing, rows=self.rows) for layout, _, _ in laid]
         moving = sum(len(layout.coordinates) for layout, _, _ in laid) * self.groups
-        moving *= 2 if self.policy.replace else 1
+        moving *= 2 if replacing and self.several else 1  # a row that moves changes two groups
         for_noise = replace(target, delta=target.delta / 2) if thresholded else target
         if target.rho is not None:
             for_noise = replace(target, delta=Fraction(0))
-        name, noises = choose(mechanism, sensitivities, moving, for_noise)
+        name, noises = choose(mechanism, sensitivities, furthest, moving, for_noise)
         event = worst([n.event for n in noises])
         first = len(self.parts)
         for (layout, measure, asked), (l1, l2sq), noise in zip(laid, sensitivities, noises):

@@ -47,6 +47,10 @@ class Noise(ABC):
     def event(self) -> Event:
         """What a release with this noise costs."""
 
+    def prepare(self, exact: Ints) -> Ints:
+        """What the noise is added to; a law on a coarser grid rounds here."""
+        return exact
+
     @abstractmethod
     def sample(self, size: int) -> Ints:
         """Return ``size`` independent draws (int64)."""
@@ -107,6 +111,13 @@ class Mechanism(Protocol):
     name : str
     norm : {"L1", "L2"}
         The norm in which ``calibrate`` takes the sensitivity.
+
+    Notes
+    -----
+    ``laplace`` and ``gaussian`` hold for vectors by theorem. Any other law is used on one coordinate
+    at a time, on a grid of at most ``coarse.STEPS`` steps to a sensitivity; where several coordinates
+    move, each gets its share of the target and all are charged. Core checks such a law's claim, at
+    every shift, before it is first used.
     """
 
     name: str

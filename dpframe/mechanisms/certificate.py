@@ -1,0 +1,153 @@
+"""Certificates: what a law really guarantees, computed from its own probabilities.
+
+For a law p on the integers and an exact answer that moves by up to m steps, the curve is
+
+    delta(eps) = max over shifts 1 <= j <= m, both ways, of sum_i max(0, p_i - e**eps p_{i-j}).
+
+Every shift is tried: the worst one of a law with several bumps need not be the largest. Terms are
+``p_i * (1 - exp(eps + log p_{i-j} - log p_i))``, never differences of distribution functions; where a
+neighbour's probability lies outside the window it counts as 0, and all mass outside the window is
+added. So the computed delta errs upwards, but for rounding (relative ``ROUNDING``), which is added too.
+
+Privacy: this is what core holds a third-party law against before its first use. It covers one
+moving coordinate; several are charged by composition (see ``dpframe.calibrate``). Source of the
+definition: Dwork et al. 2006; the sum form: Meiser and Mohammadi 2018.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dpframe.errors import MechanismError
+from dpframe.mechanisms.base import Floats, Noise
+
+ROUNDING = 1e-9
+WIDEST = 1 << 20  # steps on each side of zero
+_ORDERS = (1.05, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0, 256.0, 512.0)
+_LEAST = 1e-300  # smaller probabilities may be an underflow
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The worst of a law: ``delta`` at the claimed eps, at ``shift``."""
+
+    delta: float
+    shift: int
+
+
+@lru_cache(maxsize=256)
+def worst_delta(noise: Noise, moves: int, eps: float) -> Finding:
+    """The largest delta over all shifts up to ``moves`` at ``eps``, rounded up.
+
+    Raises
+    ------
+    MechanismError
+        For probabilities that are not probabilities.
+    """
+    p, outside = _window(noise, moves, 1e-60)
+    logs = _logs(p)
+    worst, where = 0.0, 1
+    for j, ratio in _ratios(logs, moves):
+        gain = -np.expm1(np.minimum(eps - ratio, 0.0))
+        total = float(np.sum(np.where(p > 0, p * gain, 0.0)))
+        if total > worst:
+            worst, where = total, j
+    return Finding(worst * (1 + ROUNDING) + outside, where)
+
+
+def least_pure_eps(noise: Noise, moves: int) -> Finding:
+    """The largest log-ratio of probabilities over all shifts up to ``moves`` (as ``delta`` of the finding)."""
+    p, _ = _window(noise, moves, 1e-280)
+    logs = _logs(p)
+    worst, where = 0.0, 1
+    inside = slice(moves, len(p) - moves)  # at the window's ends neighbours are unknown, not absent
+    for j, ratio in _ratios(logs, moves):
+        largest = float(np.max(ratio[inside], initial=0.0, where=p[inside] > 1e-250))
+        if largest > worst:
+            worst, where = largest, j
+    return Finding(worst, where)
+
+
+def worst_rho(noise: Noise, moves: int) -> Finding:
+    """The least rho with D_alpha <= alpha*rho at 16 orders and every shift up to ``moves``.
+
+    A check that a claim holds where it is looked at, not a proof that it holds at every order.
+    """
+    p, _ = _window(noise, moves, 1e-60)
+    logs = _logs(p)
+    worst, where = 0.0, 1
+    for j, ratio in _ratios(logs, moves):
+        ok = (p > _LEAST) & (ratio < logs - math.log(_LEAST))
+        for a in _ORDERS:
+            terms = logs[ok] + (a - 1) * ratio[ok]
+            top = float(np.max(terms))
+            divergence = (top + math.log(float(np.sum(np.exp(terms - top))))) / (a - 1)
+            if divergence / a > worst:
+                worst, where = divergence / a, j
+    return Finding(worst, where)
+
+
+def check(noise: Noise, moves: int, name: str) -> None:
+    """Refuse a law that claims more than it keeps when one coordinate moves by up to ``moves``.
+
+    Raises
+    ------
+    MechanismError
+        Naming the shift and the true delta (or epsilon, or rho).
+    """
+    claim = noise.event
+    if claim.eps is not None and claim.delta == 0:
+        found = least_pure_eps(noise, moves)
+        if found.delta > float(claim.eps) * (1 + ROUNDING) + 1e-12:
+            raise MechanismError(
+                f"The mechanism {name!r} claims eps={float(claim.eps):.6g}, and at shift {found.shift} of {moves}"
+                f" its probabilities differ by eps={found.delta:.6g}. It is refused."
+            )
+    if claim.eps is not None and claim.delta > 0:
+        found = worst_delta(noise, moves, float(claim.eps))
+        if found.delta > float(claim.delta) * (1 + 4 * ROUNDING):
+            raise MechanismError(
+                f"The mechanism {name!r} claims delta={float(claim.delta):.6g} at eps={float(claim.eps):.6g}, and at"
+                f" shift {found.shift} of {moves} its true delta is {found.delta:.6g}. It is refused."
+            )
+    if claim.delta == 0 or claim.eps is None or claim.delta_alone is not None:
+        found = worst_rho(noise, moves)
+        if found.delta > float(claim.rho) * (1 + ROUNDING) + 1e-12:
+            raise MechanismError(
+                f"The mechanism {name!r} claims rho={float(claim.rho):.6g}, and at shift {found.shift} of {moves} its"
+                f" true rho is at least {found.delta:.6g}. It is refused."
+            )
+
+
+def _window(noise: Noise, moves: int, tail: float) -> tuple[Floats, float]:
+    """Probabilities on a window around 0, and a bound on the mass outside."""
+    w = 8 * max(1, moves)
+    while w < WIDEST and 2 * float(noise.cdf(-w - 1)) > tail:
+        w *= 2
+    w = min(w, WIDEST)
+    p = np.asarray(noise.pmf(np.arange(-w, w + 1)), dtype=np.float64)
+    if not np.all(np.isfinite(p)) or np.any(p < 0) or abs(float(p.sum()) - 1) > 1e-9:
+        raise MechanismError(
+            "The mechanism's pmf is not a probability law: it is negative or does not sum to 1."
+        )
+    outside = float(noise.cdf(-w - 1)) + max(0.0, 1 - float(noise.cdf(w)))
+    return p, outside if outside > 1e-15 else float(noise.cdf(-w - 1)) * 2
+
+
+def _logs(p: Floats) -> Floats:
+    return np.asarray(np.log(np.maximum(p, _LEAST)))
+
+
+def _ratios(logs: Floats, moves: int) -> Iterator[tuple[int, Floats]]:
+    """(shift, log p_i - log p_{i-shift}) for every shift up to ``moves``; both ways unless p is symmetric."""
+    none = np.full(moves, math.log(_LEAST))
+    symmetric = bool(np.array_equal(logs, logs[::-1]))
+    for j in range(1, moves + 1):
+        yield j, logs - np.concatenate([none[:j], logs[:-j]])
+        if not symmetric:
+            yield -j, logs - np.concatenate([logs[j:], none[:j]])
