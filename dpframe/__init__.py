@@ -28,6 +28,16 @@ from dpframe.stats import clip_mean, clip_sum, count
 
 register()
 
+
+def __getattr__(name: str) -> object:
+    from dpframe.calls import MEANT_VERBS
+
+    meant = MEANT_VERBS.get(name)
+    if meant in ("clip_mean", "clip_sum", "count"):
+        raise AttributeError(f"dpframe has no {name!r}. Hint: dp.{meant}(...)")
+    raise AttributeError(f"module 'dpframe' has no attribute {name!r}")
+
+
 __all__ = [
     "BoundPlan",
     "BudgetExceeded",

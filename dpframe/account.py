@@ -31,6 +31,7 @@ class Entry:
     repeat_of: int | None
     private: bool
     closes: bool  # whether this charge ended the adding up of eps
+    frame: int = 0  # which frame object it was asked of
     release: Release | None = field(default=None, repr=False)
 
 

@@ -133,8 +133,10 @@ class Ratio(Answer):
         high = _edge(lambda x: t(x) < -w(x), tau, 1.0)
         hopeless = n <= 0  # no rows are in sight: the data say nothing about their mean
         low, high = np.where(hopeless, -1.0, low), np.where(hopeless, 1.0, high)
-        outside = ~hopeless & (np.abs(t(tau)) > w(tau))  # no mean within the bounds fits: the nearest bound
+        # Where noise put the estimate beyond a bound, little or nothing of the set may be left within. That
+        # is no sign of precision: the nearest bound is then reported with the margin of the estimate.
         margin = w(tau) / np.maximum(n, self.steps)
+        outside = ~hopeless & (np.abs(tau) == 1) & (high - low < margin / 4)
         low = np.where(outside, np.maximum(np.minimum(low, tau - margin), -1), low)
         high = np.where(outside, np.minimum(np.maximum(high, tau + margin), 1), high)
         middle, half = float(self.middle), float(self.half)

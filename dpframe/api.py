@@ -234,7 +234,15 @@ class Verbs(Generic[R]):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise unknown_verb(self._owner, name, [x for x in dir(type(self)) if not x.startswith("_")])
+        raise unknown_verb(
+            self._owner, name, [x for x in dir(type(self)) if not x.startswith("_")], self._source.names()
+        )
+
+    def __getitem__(self, column: Any) -> Any:
+        raise TypeError(
+            f"{self._owner}[...] is not how private questions are asked. Hint: {self._owner}.clip_mean({column!r},"
+            " bounds=(0, 100), eps=0.5)"
+        )
 
     def __repr__(self) -> str:
         verbs = ", ".join(x for x in dir(type(self)) if not x.startswith("_"))
@@ -260,12 +268,6 @@ class Grouped(Verbs[R]):
 
     def _finish(self, bound: BoundPlan) -> R:
         return self._then(bound)
-
-    def __getitem__(self, column: Any) -> Any:
-        raise TypeError(
-            f"groupby(...)[...] is not how private questions are asked. Hint: groupby(...).clip_mean({column!r},"
-            " bounds=(0, 100), eps=0.5)"
-        )
 
     @verb
     def keys(self, **options: Unpack[Options]) -> R:

@@ -44,6 +44,8 @@ def rational(value: object, name: str, *, zero: bool = False, below: int | None 
     scale, so that what is charged is what is drawn.
     """
     x = value.item() if isinstance(value, np.generic) else value
+    if isinstance(x, Cost):
+        raise InputError(f"{name}= takes a number, not a Cost. Hint: {name}=s.remaining.eps")
     hint = "1e-6" if name.startswith("delta") else "0.5"
     if isinstance(x, bool) or not isinstance(x, int | float | Fraction | Decimal):
         raise InputError(

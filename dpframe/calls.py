@@ -62,6 +62,19 @@ MEANT_VERBS = {
     "by": "groupby",
     "value_counts": "groupby",
 }
+_STATISTICS = (
+    "median",
+    "quantile",
+    "quantiles",
+    "std",
+    "var",
+    "hist",
+    "histogram",
+    "min",
+    "max",
+    "mode",
+    "describe",
+)
 _ELSEWHERE = {
     "unit": "dp.Session(eps=1, unit='user_id')",
     "neighbors": "dp.Session(eps=1, neighbors='replace_one')",
@@ -146,6 +159,10 @@ def unknown_argument(where: str, name: str, known: Sequence[str]) -> TypeError:
 
 def not_a_question(name: str, value: object, options: Sequence[str]) -> TypeError:
     """The TypeError for ``agg(name=value)`` where value is no question: a mistyped option, or a word."""
+    if isinstance(value, str) and name not in _MEANT:
+        word = MEANT_VERBS.get(value, value if value in ("count", "clip_sum", "clip_mean") else "clip_mean")
+        asked = "dp.count()" if word == "count" else f"dp.{word}('x', bounds=(0, 100))"
+        return TypeError(f"{name}={typed(value)} is not a question. Hint: {name}={asked}")
     near = did_you_mean(name, options)
     if name.lower() in _MEANT or name in ("seed", "random_state", "rng") or near.startswith("Did"):
         return unknown_argument("agg", name, options)
@@ -154,11 +171,27 @@ def not_a_question(name: str, value: object, options: Sequence[str]) -> TypeErro
     )
 
 
-def unknown_verb(owner: str, name: str, known: Sequence[str]) -> UnknownName:
-    """The error for a verb that ``owner`` does not have."""
+def unknown_verb(owner: str, name: str, known: Sequence[str], columns: Sequence[object] = ()) -> UnknownName:
+    """The error for a verb that ``owner`` does not have; a column's name gets the question about it."""
+    if name in columns:
+        return UnknownName(
+            f"{owner}.{name} is a column. Hint: {owner}.clip_mean({name!r}, bounds=(0, 100), eps=0.5)"
+        )
+    if name in ("filter", "query", "where", "head", "sample", "assign", "with_columns", "drop", "sort"):
+        return UnknownName(
+            f"{owner} has no {name!r}. Hint: change the frame first, e.g. df[df.x > 5].dp.count(eps=0.5)"
+        )
+    if name in _STATISTICS:
+        return UnknownName(
+            f"{owner} has no {name!r} (yet). Hint: count by bins that you type, e.g. df.assign(bin=pd.cut(df.x, [0, 10,"
+            " 20])).dp.groupby('bin', keys=list(pd.IntervalIndex.from_breaks([0, 10, 20]))).count(eps=0.5)"
+        )
     meant = MEANT_VERBS.get(name)
     if meant in known:
-        return UnknownName(f"{owner} has no {name!r}. Hint: {owner}.{meant}(...)")
+        example = {"clip_mean": "'x', bounds=(0, 100), eps=0.5", "clip_sum": "'x', bounds=(0, 100), eps=0.5"}
+        return UnknownName(
+            f"{owner} has no {name!r}. Hint: {owner}.{meant}({example.get(str(meant), '...')})"
+        )
     if name == "plan":
         return UnknownName(f"{owner} has no 'plan'. Hint: df.dp.plan.groupby(...)")
     return UnknownName(f"{owner} has no {name!r} (yet). {did_you_mean(name, known)}")

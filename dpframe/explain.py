@@ -49,6 +49,8 @@ def explain(plan: Plan, remaining: str | None, rows: float | None) -> Explanatio
     lines += _survival(plan)
     for o in plan.outputs:
         lines += _output(plan, o, rows)
+    if len({(p.event.eps, p.fused) for p in plan.parts}) > 1 and any(o.question.eps for o in plan.outputs):
+        lines.append("  epsilons    some outputs have their own; the call costs the sum")
     fused = max((p.fused for p in plan.parts), default=1)
     if fused > 1:
         lines.append(f"  split       {fused} parts share the budget equally: {_parts(plan)}")

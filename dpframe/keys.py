@@ -185,7 +185,7 @@ def _literals(by: tuple[Hashable, ...], keys: Any, what: str) -> Sequence[Any]:
     raise InputError(
         f"{what} is of type {type(keys).__name__}. Keys read from the data would reveal which groups exist, so"
         f" lists are typed, and anything else must be declared. Hint: keys=[...] with the values of {column},"
-        " or keys=dp.public(...) if it comes from a public source such as a code book."
+        " or keys=dp.public(...) if it comes from a public source such as a code book or an earlier release."
     )
 
 
@@ -228,6 +228,11 @@ def _unwrap(by: tuple[Hashable, ...], values: Any) -> list[Sequence[Any]]:
 def _declared(column: Column) -> Sequence[Any]:
     if column.kind == "enum":
         return list(column.native.categories)
+    if column.kind == "categorical" and column.native.kind == "interval":
+        raise InputError(
+            f"{column.name!r} is a {column.text}; its edges may come from the data. Hint:"
+            " pd.cut(x, [0, 18, 65]) and keys=list(pd.IntervalIndex.from_breaks([0, 18, 65])), with edges you type"
+        )
     if column.kind == "categorical":
         raise InputError(
             f"{column.name!r} is a {column.text}, whose categories come from the data. Hint:"

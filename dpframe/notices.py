@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import Event
 from dpframe.errors import BudgetExceeded, DPWarning, show
-from dpframe.plan import Charge
 
 if TYPE_CHECKING:
     from dpframe.account import Entry
+    from dpframe.plan import Charge
     from dpframe.session import Session
 
 _ID = re.compile(
@@ -28,27 +28,28 @@ def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
     """Tell the analyst what they may not expect. Depends on calls and schema, never on cells."""
     if session._budget.unlimited and not session._said:
         session._said = True
-        _warn(
+        warn(
             "No session is open: this call is recorded but nothing limits the total."
             " Hint: with dp.Session(eps=1) as s: ..."
         )
     if entry.closes:
-        _warn(
+        warn(
             f"{entry.question} was charged by rho alone; from now on this session adds"
             f" up rho, not eps, and would grant eps={show(session.remaining.eps)}. Hint: a larger delta_calls=, or"
             " mechanism='laplace'"
         )
     if entry.repeat_of is not None and not session._budget.unlimited:
-        n = sum(1 for e in session._entries if e.repeat_of == entry.repeat_of) + 1
-        _warn(
-            f"{entry.question} is asked for the {n}{_suffix(n)} time in this session and was charged again."
-            + _first_answer(session, entry.repeat_of)
-        )
+        same = [e for e in session._entries if entry.repeat_of in (e.repeat_of, e.index)]
+        if len(same) == 2 or sum(e.frame == entry.frame for e in same) > 1:
+            warn(
+                f"{entry.question} is asked for the {len(same)}{_suffix(len(same))} time in this session and was charged"
+                " again." + _first_answer(session, entry.repeat_of)
+            )
     if session._policy.unit is None and not session._warned_id:
         found = next((str(x) for x in names if isinstance(x, str) and _ID.search(x)), None)
         if found is not None:
             session._warned_id = True
-            _warn(
+            warn(
                 f"One row is protected, not one {found!r}: whoever has many rows is protected less. See"
                 " docs/unit-and-eps.md."
             )
@@ -61,10 +62,10 @@ def _first_answer(session: Session, index: int) -> str:
         return ""
     position = sum(1 for e in session._entries if e.release is not None and e.index < index)
     answer = f"s[{first.label!r}]" if first.label else f"s.releases[{position}]"
-    return f" The first answer is {answer}; if it was of the same data, read that instead."
+    return f" The first answer is {answer}; if it was of the same data, read that instead (if of another filter, ignore this)."
 
 
-def _warn(text: str) -> None:
+def warn(text: str) -> None:
     level, here = 2, os.path.dirname(__file__)
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(here):
@@ -82,11 +83,16 @@ def exceeded(session: Session, charge: Charge, component: str, label: str | None
     requested = charge.event.cost
     what = charge.question + (f" (label {label!r})" if label else "")
     if component == "delta":
+        none = "This session has no delta. Hint: dp.Session(eps=1, delta=1e-6)"
         text = (
-            f"delta is used up: {what} asks for delta={show(requested.delta)}; single calls may use"
-            f" delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is left. Hint: a smaller"
-            " delta=, or a session with a larger delta_calls= (half of delta unless you say)."
-            + _what_fits(session, charge.event)
+            none
+            if not budget.delta_calls
+            else (
+                f"delta is used up: {what} asks for delta={show(requested.delta)}; single calls may use"
+                f" delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is left. Hint: a smaller"
+                " delta=, or a session with a larger delta_calls= (half of delta unless you say)."
+                + _what_fits(session, charge.event)
+            )
         )
     elif component == "rho":
         text = (
@@ -101,9 +107,14 @@ def exceeded(session: Session, charge: Charge, component: str, label: str | None
             else ""
         )
         in_rho = f" (or rho={number(remaining.rho)})" if remaining.rho else ""
-        text = (
-            f"eps is used up: {what} asks for {asked}; at most eps={show(remaining.eps)}{in_rho} would be"
-            f" granted of eps={show(budget.eps)}.{closed}" + _what_fits(session, charge.event)
+        left = show(remaining.eps)
+        if requested.eps is not None and left == show(requested.eps):  # they differ beyond the digits shown
+            left, asked = repr(float(remaining.eps or 0)), f"eps={float(requested.eps)!r}"
+        granted = f"at most eps={left}{in_rho} would be granted of eps={show(budget.eps)}."
+        if not remaining.eps and not remaining.rho:
+            granted = f"nothing is left of eps={show(budget.eps)}. Earlier answers are in s.releases."
+        text = f"eps is used up: {what} asks for {asked}; {granted}{closed}" + _what_fits(
+            session, charge.event
         )
     return BudgetExceeded(text, requested=requested, remaining=remaining, component=component, label=label)
 

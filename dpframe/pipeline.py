@@ -41,7 +41,7 @@ def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: 
         nothing = [np.empty(0, dtype=np.int64) for _ in plan.pieces]
         keys = source.key_frame(plan.by, plan.keys, None)
         return Release(plan, nothing, keys, label=label, ci=ci, time=dt.datetime.now(dt.UTC))
-    entries = session._charge(plan.charge, label)
+    entries = session._charge(plan.charge, label, source.identity)
     failure, noisy, keys = "", None, None
     try:
         salt = int(words(1)[0])

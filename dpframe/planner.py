@@ -140,7 +140,8 @@ def _groups(request: Request, column: Any) -> tuple[tuple[Column, ...], KeyTable
         raise InputError(
             f"groupby({', '.join(map(repr, request.by))}) needs keys= or delta=: which groups occur is private."
             f" Hint: df.dp.groupby({first!r}, keys=[...]) with all values that {first!r} could have, whether they"
-            " occur or not; or delta=1e-6 in the call, and only groups with enough rows are released."
+            " occur or not; or .dp_agg(..., eps=0.5, delta=1e-7) in a session with delta, such as"
+            " dp.Session(eps=1, delta=1e-6), and groups with enough rows are found and released."
         )
     return by, None
 
@@ -151,7 +152,7 @@ def _check_measure(a: Aggregate, column: Column) -> None:
     if column.kind not in MEASURABLE:
         fix = {
             "string": f"cast {column.name!r} to a number first",
-            "object": f"give it a dtype first, e.g. df[{column.name!r}].astype(float)",
+            "object": f"if it holds numbers, give it a dtype first, e.g. df[{column.name!r}].astype(float)",
             "duration": "turn it into a number of a unit you name, e.g. seconds",
             "datetime": "turn it into a number of a unit you name, e.g. days since a date",
             "date": "turn it into a number of a unit you name, e.g. days since a date",

@@ -186,13 +186,28 @@ class Release:
             "fused_parts": part.fused,
             "eps": None if part.event.eps is None else show(part.event.eps),
             "grid_step": float(part.layout.grid.step),
-            "margin_95": o.answer.error(plan.laws, None),
+            "margin_95": self._margin(o, 0.95),
             "nonnegative": o.question.nonnegative,
             "round": o.question.round,
         }
         if o.question.bounds is not None:
             facts["bounds"] = [float(b) for b in o.question.bounds]
         return facts
+
+    def _margin(self, o: Output, level: float) -> Any:
+        """The margin of error: one number, or one for each row where it depends on how many rows there are."""
+        fixed = o.answer.error(self._plan.laws, None, level)
+        if fixed is not None:
+            return fixed
+        low, high = self._ends(o, level)
+        value = self._columns[o.name]
+        margins: list[float] = np.maximum(value - low, high - value).tolist()
+        return margins[0] if len(margins) == 1 else margins
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that was released; it holds no data."""
+        return self._plan
 
     def __repr__(self) -> str:
         name = f" {self.label!r}" if self.label else ""
@@ -227,7 +242,14 @@ def _cost_text(release: Release) -> str:
     parts = [f"rho={float(cost.rho or 0):.4g}" if cost.eps is None else f"eps={show(cost.eps)}"]
     if cost.delta:
         parts.append(f"delta={show(cost.delta)}")
-    return f"{', '.join(parts)} per {policy.unit_name}"
+    bounding = release._plan.bounding
+    counted = ""
+    if bounding is not None:
+        groups = (
+            "" if bounding.groups is None else f"{bounding.groups} group{'s' * (bounding.groups > 1)} of "
+        )
+        counted = f", each counted as at most {groups}{bounding.rows} row{'s' * (bounding.rows > 1)}"
+    return f"{', '.join(parts)} per {policy.unit_name}{counted}"
 
 
 def _level(level: Any, name: str = "level") -> float:
@@ -264,11 +286,16 @@ class _Answer:
         low, high = self.release.interval(level)
         return low, high
 
+    @property
+    def moe(self) -> float:
+        """The margin of error that ``repr`` shows: at 95 %, or at the call's ``ci=``."""
+        low, high = self.interval(self.release._ci or 0.95)
+        number = float(str(self))
+        return max(high - number, number - low)
+
     def __repr__(self) -> str:
         level = self.release._ci or 0.95
-        low, high = self.interval(level)
-        number = str(self)
-        margin = max(high - float(number), float(number) - low)
+        number, margin = str(self), self.moe
         shown = f"{number} ± {margin:.0f}"
         if isinstance(self, float):  # as many decimals as two digits of the margin need
             decimals = 6 if margin <= 0 else min(12, max(0, 1 - math.floor(math.log10(margin))))

@@ -99,6 +99,11 @@ class Source(Protocol):
 
     library: str
 
+    @property
+    def identity(self) -> int:
+        """Tells frame objects apart; two questions about one object are likely about the same data."""
+        ...
+
     def names(self) -> list[Hashable]:
         """Column names, for messages and hints."""
         ...

@@ -158,7 +158,10 @@ class Session:
         return self
 
     def close(self) -> None:
-        """Stop being the current session. What was spent stays spent; releases stay readable."""
+        """Stop being the current session. What was spent stays spent; releases stay readable.
+
+        It can be used again, and goes on where it was.
+        """
         with _lock:
             if self in _in_use:
                 _in_use.remove(self)
@@ -190,7 +193,7 @@ class Session:
 
     # ---- charging ----
 
-    def _charge(self, charge: Charge, label: str | None) -> list[Entry]:
+    def _charge(self, charge: Charge, label: str | None, frame: int = 0) -> list[Entry]:
         """Charge this session and those it stands in, or none of them.
 
         Privacy: one step under one lock; the numbers are exact rationals and there is no tolerance.
@@ -215,9 +218,9 @@ class Session:
                     raise exceeded(s, charge, component, label)
                 after.append(state)
             now = dt.datetime.now(dt.UTC)
-            return [s._record(state, charge, label, now) for s, state in zip(chain, after)]
+            return [s._record(state, charge, label, now, frame) for s, state in zip(chain, after)]
 
-    def _record(self, state: State, charge: Charge, label: str | None, now: dt.datetime) -> Entry:
+    def _record(self, state: State, charge: Charge, label: str | None, now: dt.datetime, frame: int) -> Entry:
         before, self._state = self._state, state
         charged = Cost(
             None if state.eps is None or before.eps is None else state.eps - before.eps,
@@ -237,6 +240,7 @@ class Session:
             repeat,
             source.is_private(),
             closes,
+            frame,
         )
         self._charges += 1
         self._entries.append(entry)
@@ -271,6 +275,8 @@ class Session:
         """The largest pure eps that would be granted now, and what is left of delta_calls and rho."""
         if self._budget.unlimited:
             raise InputError("The ambient session has no limit. Hint: with dp.Session(eps=1) as s: ...")
+        if self._split:
+            return Cost(Fraction(0), Fraction(0), Fraction(0))
         return self._budget.remaining(self._state)
 
     @property
@@ -293,7 +299,8 @@ class Session:
 
     def __getitem__(self, label: str) -> Release:
         if label not in self._labels:
-            raise KeyError(f"No release has the label {label!r}. {did_you_mean(str(label), self._labels)}")
+            there = did_you_mean(str(label), self._labels) if self._labels else "No label was given."
+            raise KeyError(f"No release has the label {label!r}. {there} Hint: s.releases[0], s.last")
         return self._labels[label]
 
     def report(self) -> pl.DataFrame:
@@ -365,7 +372,8 @@ class Session:
             total += f", delta_calls={show(b.delta_calls)}"
         return (
             f"<dpframe session: {total} per {self._policy.unit_name} ({self._policy.neighbors}),"
-            f" {self._charges} charge{'s' * (self._charges != 1)}, spent {_cost(self.spent)}>"
+            f" {self._charges} charge{'s' * (self._charges != 1)}, spent {_cost(self.spent)}"
+            + (", split into parts that have it all>" if self._split else ">")
         )
 
     def __copy__(self) -> Any:

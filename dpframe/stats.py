@@ -20,6 +20,7 @@ from dpframe.budget import Number, rational
 from dpframe.calls import checked
 from dpframe.errors import InputError, show, typed
 from dpframe.layout import Layout
+from dpframe.notices import warn
 
 Bounds = tuple[Fraction, Fraction]
 
@@ -335,6 +336,11 @@ def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any) -> Bounds | N
 
 def _bound(x: Any, name: str, verb: str) -> Fraction:
     value = x.item() if isinstance(x, np.generic) else x
+    if isinstance(x, np.generic):
+        warn(
+            f"{name} of {verb} is a {type(x).__name__}, not a number that was typed. Bounds computed from the frame are"
+            " not private. Hint: type them, from knowledge about the world"
+        )
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
         raise InputError(
             f"{name} of {verb} must be a number that you type, not {_kind(x)}. Hint: bounds=(0, 100)"

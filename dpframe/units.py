@@ -49,8 +49,8 @@ def make_bounding(
     rows, groups = limits.max_rows_per_group if rows_matter else 1, limits.max_groups
     if rows is None:
         raise InputError(
-            f"How many rows may one {name} count for in a group? Hint: max_rows_per_group=10. A {name} with more"
-            " rows is scaled down to 10; the noise grows with this number."
+            f"How many rows may one {name} count for in a group? Hint: max_rows_per_group=10 (and max_groups=3, for"
+            f" how many groups). A {name} with more rows is scaled down to 10; the noise grows with these numbers."
         )
     if groups is None and (keys is None or keys.size > 1):
         ceiling = (

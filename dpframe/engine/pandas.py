@@ -36,6 +36,10 @@ class PandasSource:
     def __repr__(self) -> str:
         return f"<pandas.DataFrame with {self._frame.shape[1]} columns>"
 
+    @property
+    def identity(self) -> int:
+        return id(self._frame)
+
     def names(self) -> list[Hashable]:
         return list(self._frame.columns)
 

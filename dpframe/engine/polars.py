@@ -49,6 +49,10 @@ class PolarsSource:
     def __repr__(self) -> str:
         return f"<{type(self._frame).__name__} with {len(self._schema)} columns>"
 
+    @property
+    def identity(self) -> int:
+        return id(self._frame)
+
     def names(self) -> list[Hashable]:
         return list(self._schema.names())
 
