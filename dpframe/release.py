@@ -108,6 +108,8 @@ class Release:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the released table as parquet or CSV, and its facts beside it as ``<path>.json``.
 
+        The side-car holds ``facts`` and ``margins_95``: a number for each output, or one for each row.
+
         Raises
         ------
         InputError
@@ -123,7 +125,7 @@ class Release:
         else:
             raise InputError(f"{text!r} ends neither in .parquet nor in .csv.")
         with open(f"{text}.json", "w", encoding="utf-8") as f:
-            json.dump(self.facts, f, indent=2)
+            json.dump({**self.facts, "margins_95": self._margins()}, f, indent=2)
             f.write("\n")
 
     # ---- making the answer ----
@@ -186,7 +188,7 @@ class Release:
             "fused_parts": part.fused,
             "eps": None if part.event.eps is None else show(part.event.eps),
             "grid_step": float(part.layout.grid.step),
-            "margin_95": self._margin(o, 0.95),
+            "margin_95": o.answer.error(plan.laws, None),
             "nonnegative": o.question.nonnegative,
             "round": o.question.round,
         }
@@ -194,15 +196,18 @@ class Release:
             facts["bounds"] = [float(b) for b in o.question.bounds]
         return facts
 
-    def _margin(self, o: Output, level: float) -> Any:
-        """The margin of error: one number, or one for each row where it depends on how many rows there are."""
-        fixed = o.answer.error(self._plan.laws, None, level)
-        if fixed is not None:
-            return fixed
-        low, high = self._ends(o, level)
-        value = self._columns[o.name]
-        margins: list[float] = np.maximum(value - low, high - value).tolist()
-        return margins[0] if len(margins) == 1 else margins
+    def _margins(self) -> dict[str, float | list[float]]:
+        """Margins of error at 95 %: one number, or one for each row where it depends on how many rows there are."""
+        margins: dict[str, float | list[float]] = {}
+        for o in self._plan.outputs:
+            fixed = o.answer.error(self._plan.laws, None)
+            if fixed is None:
+                low, high = self._ends(o, 0.95)
+                value = self._columns[o.name]
+                margins[o.name] = np.maximum(value - low, high - value).tolist()
+            else:
+                margins[o.name] = fixed
+        return margins
 
     @property
     def plan(self) -> Plan:

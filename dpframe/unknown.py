@@ -68,8 +68,10 @@ class Threshold:
 def least_threshold(noise: Noise, draws: int, most: int, delta: float) -> int:
     """The least integer T with P(most + noise >= T) <= delta, from the law of the noise itself.
 
-    Privacy: ``most`` is what one unit adds to the thresholded integer in one key.
+    Privacy: ``most`` is what one unit adds to the thresholded integer in one key; a law on a coarser
+    grid rounds it, monotonely, before the noise.
     """
+    most = int(noise.prepare(np.array([most], dtype=np.int64))[0])
     low, high = 0, 1
     while noise.upper_tail(high, draws) > delta:
         low, high = high, high * 2
