@@ -258,6 +258,9 @@ def _target(
         raise InputError(
             "relative_to= makes error= a fraction, and there is no error=. Hint: error=0.05, relative_to=1000"
         )
+    for name, value in (("eps", eps), ("rho", rho)):
+        if isinstance(value, int | Fraction) and not isinstance(value, bool) and value > 10**300:
+            raise InputError(f"{name}={typed(value)} is beyond what noise can be drawn for. Hint: {name}=0.5")
     delta = options.get("delta")
     d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
     if d and rho is not None and not unknown:

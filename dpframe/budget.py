@@ -17,6 +17,7 @@ import numpy as np
 from dpframe.errors import InputError, show, typed
 
 Number = int | float | Fraction | Decimal
+_LEAST = Fraction(1, 2**1000)  # a smaller delta would be drawn for as 0
 _GRAIN = 1 << 80  # rho values are kept on multiples of 2**-80 so that sums stay short
 
 
@@ -51,7 +52,7 @@ def rational(value: object, name: str, *, zero: bool = False, below: int | None 
         raise InputError(
             f"{name}={typed(value)} must be a number ({type(value).__name__} given). Hint: {name}={hint}"
         )
-    if isinstance(x, float | Decimal) and not math.isfinite(x):
+    if (isinstance(x, float) and not math.isfinite(x)) or (isinstance(x, Decimal) and not x.is_finite()):
         raise InputError(f"{name}={x} must be a finite number. Hint: {name}={hint}")
     if isinstance(x, float):
         near = Fraction(x).limit_denominator(10**6)
@@ -61,7 +62,9 @@ def rational(value: object, name: str, *, zero: bool = False, below: int | None 
     if exact < 0 or (exact == 0 and not zero):
         least = "zero or more" if zero else "more than zero"
         raise InputError(f"{name}={typed(value)} must be {least}. Hint: {name}={hint}")
-    if below is not None and exact >= below:
+    if name.startswith("delta") and 0 < exact < _LEAST:
+        raise InputError(f"{name}={typed(value)} is beyond what noise can be drawn for. Hint: {name}={hint}")
+    if below is not None and (exact >= below or float(exact) >= below):
         raise InputError(f"{name}={typed(value)} must be less than {below}. Hint: {name}={hint}")
     return exact
 

@@ -15,7 +15,9 @@ from dpframe.mechanisms.coarse import STEPS, Coarse
 from dpframe.mechanisms.registry import mechanism as find_mechanism
 
 AUTO = ("laplace", "gaussian")
-VECTOR_LAWS = ("dpframe.mechanisms.laplace", "dpframe.mechanisms.gaussian")  # hold for vectors by theorem
+VECTOR_LAWS = tuple(  # hold for vectors by theorem
+    f"dpframe.mechanisms.{name}" for name in ("laplace", "gaussian", "gaussian_classic", "discrete_gaussian")
+)
 
 
 def choose(

@@ -107,6 +107,8 @@ def typed(value: object) -> str:
 def show(x: object) -> str:
     """Print an exact number the way a person typed it."""
     if isinstance(x, Fraction):
+        if abs(x) > 10**300:
+            return f"about 2**{x.numerator.bit_length() - x.denominator.bit_length()}"
         if x.denominator == 1:
             return str(x.numerator) if abs(x.numerator) < 10**15 else f"{float(x):.6g}"
         text = f"{float(x):.6g}"

@@ -184,7 +184,7 @@ def _convert(column: Column, v: Any) -> Any:
     elif kind == "decimal":
         if isinstance(v, int | Decimal) and not isinstance(v, bool):
             exact = Decimal(v)
-            if exact == round(exact, column.native.scale):
+            if exact.is_finite() and -exact.as_tuple().exponent <= column.native.scale:  # type: ignore[operator]
                 return exact
     elif kind == "date":
         d = _as_datetime(v)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -70,7 +71,10 @@ def warn(text: str) -> None:
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(here):
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, DPWarning, stacklevel=level)
+    try:
+        warnings.warn(text, DPWarning, stacklevel=level)
+    except DPWarning:  # warnings are errors here; the answer has been paid for and must not be lost
+        logging.getLogger("dpframe").warning(text)
 
 
 def _suffix(n: int) -> str:

@@ -12,8 +12,6 @@ from collections.abc import Hashable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-import polars as pl
-
 from dpframe.accounting.filter import Budget
 from dpframe.api import FrameDP
 from dpframe.budget import Event, Number, rational, round_up
@@ -23,7 +21,7 @@ from dpframe.mechanisms.laplace import pure_rho
 from dpframe.noise.source import words
 from dpframe.plan import Charge, Limits, Policy
 from dpframe.schema import Source
-from dpframe.session import Session, current, part_session, policy_of
+from dpframe.session import Session, check_part, current, part_session, policy_of
 from dpframe.units import make_bounding
 
 
@@ -38,7 +36,9 @@ class Part:
     @property
     def dp(self) -> FrameDP:
         """Private questions about this part, within its cap."""
-        return FrameDP(self._make(), defaults={"session": self.session})
+        source = self._make()
+        source.part_of = self.session
+        return FrameDP(source, defaults={"session": self.session})
 
     def __repr__(self) -> str:
         return f"<dpframe part {self.key!r}: {self.session!r}>"
@@ -120,8 +120,10 @@ def make_partition(
         f"partition_by({names}): {table.size} parts of {'rho' if rho is not None else 'eps'}={show(cap)}"
     )
     charge = Charge(event, question, "parts", policy, (names, table.fingerprint, event))
+    payer = current(session)
+    check_part(payer, source)
     if table.size:
-        current(session)._charge(charge, label)
+        payer._charge(charge, label)
     parts = _parts(source, types, table, bounding, budget, policy, limits)
     return Partition(parts, charge)
 
@@ -135,13 +137,17 @@ def _parts(
     policy: Policy,
     limits: Limits,
 ) -> dict[Any, Part]:
-    failure = ""
+    failure: type[BaseException] | None = None
     try:
         makers = source.part(types, table, bounding, int(words(1)[0]))
-    except (Exception, pl.exceptions.PanicException) as e:
-        failure = type(e).__name__
-    if failure:  # raised out here, where no traceback reaches the engine's words
-        raise ReleaseFailed(f"partition_by failed in the engine with {failure} after it was charged.")
+    except BaseException as e:
+        failure = type(e)
+    if failure is not None:  # raised out here, where no traceback reaches the engine's words or frames
+        if issubclass(failure, KeyboardInterrupt | SystemExit):
+            raise failure()
+        raise ReleaseFailed(
+            f"partition_by failed in the engine with {failure.__name__} after it was charged."
+        )
     inside = Limits(limits.max_groups, limits.max_rows_per_group, limits.max_rows_per_group)
     return {
         key: Part(key, make, part_session(budget, policy, inside)) for key, make in zip(table.rows(), makers)

@@ -15,7 +15,7 @@ from dpframe.notices import say
 from dpframe.plan import Plan
 from dpframe.release import Release
 from dpframe.schema import Counts, Source
-from dpframe.session import Session
+from dpframe.session import Session, check_part
 
 
 def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: float | None) -> Release:
@@ -41,17 +41,21 @@ def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: 
         nothing = [np.empty(0, dtype=np.int64) for _ in plan.pieces]
         keys = source.key_frame(plan.by, plan.keys, None)
         return Release(plan, nothing, keys, label=label, ci=ci, time=dt.datetime.now(dt.UTC))
+    check_part(session, source)
     entries = session._charge(plan.charge, label, source.identity)
-    failure, noisy, keys = "", None, None
+    failure: type[BaseException] | None = None
+    noisy = keys = None
     try:
         salt = int(words(1)[0])
         noisy, found = _noisy(plan, source.aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt))
         keys = source.key_frame(plan.by, plan.keys, found)
-    except (Exception, pl.exceptions.PanicException) as e:
-        failure = type(e).__name__
-    if noisy is None or failure:
+    except BaseException as e:
+        failure = type(e)
+    if failure is not None and issubclass(failure, KeyboardInterrupt | SystemExit):
+        raise failure()  # a fresh one: the first one's traceback reaches exact integers
+    if noisy is None or failure is not None:
         raise ReleaseFailed(
-            f"{plan.describe()} failed in the engine with {failure} after it was charged ({plan.cost}). The"
+            f"{plan.describe()} failed in the engine with {getattr(failure, '__name__', 'no answer')} after it was charged ({plan.cost}). The"
             " engine's words are withheld because they may quote data. Hint: check that the frame collects."
         )
     release = Release(plan, noisy, keys, label=label, ci=ci, time=entries[0].time)
@@ -88,5 +92,9 @@ def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
         keep = plan.selection.keep(exact.rows if exact.units is None else exact.units)
     # Rebuilt from values: a filtered Arrow column keeps the bytes of the rows it left out.
     kept = exact.found.filter(pl.Series(keep))
-    found = pl.DataFrame([pl.Series(s.name, s.to_list(), dtype=s.dtype) for s in kept.get_columns()])
-    return [x[keep] for x in out], found
+    return [x[keep] for x in out], pl.DataFrame([_rebuilt(s) for s in kept.get_columns()])
+
+
+def _rebuilt(s: pl.Series) -> pl.Series:
+    physical = s.to_physical() if s.dtype.is_temporal() else s  # Python's times hold no nanoseconds
+    return pl.Series(s.name, physical.to_list(), dtype=physical.dtype).cast(s.dtype)

@@ -98,6 +98,7 @@ class Source(Protocol):
     """A frame as the pipeline sees it. Its repr shows no cell."""
 
     library: str
+    part_of: Any  # the session of the part of a partition that this is, or None
 
     @property
     def identity(self) -> int:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from dpframe.release import Release
+    from dpframe.schema import Source
 
 NEIGHBORS = ("add_remove", "replace_one")
 _lock = threading.RLock()  # one for all sessions: a charge may concern several at once
@@ -117,6 +118,8 @@ class Session:
         self._asked: dict[Hashable, int] = {}
         self._labels: dict[str, Release] = {}
         self._outer: tuple[Session, ...] = ()
+        self._inherited: tuple[Session, ...] = ()
+        self._part = False
         self._depth = 0
         self._split = False
         self._whole: Session | None = None  # the session that this one is a share of
@@ -165,9 +168,7 @@ class Session:
         with _lock:
             if self in _in_use:
                 _in_use.remove(self)
-            if self._depth == 0:
-                self._outer = ()
-            _open.discard(self)
+            _open.discard(self)  # _outer stays: a task or thread that began inside still pays there
 
     def _stand_in(self, sessions: tuple[Session, ...]) -> None:
         """Stand inside other sessions: they pay for this one's calls, too.
@@ -176,7 +177,8 @@ class Session:
         of is left out (its budget was divided), and so are those of a parent process (their budget is
         not here; using them is refused).
         """
-        outer = tuple(x for x in sessions if x is not self and x is not self._whole and x._pid == self._pid)
+        outer = (*self._inherited, *sessions)
+        outer = tuple(dict.fromkeys(x for x in outer if x not in (self, self._whole) and x._pid == self._pid))
         for x in outer:
             if x._policy != self._policy:
                 raise InputError(
@@ -346,6 +348,7 @@ class Session:
                 f"The shares add up to {show(sum(parts.values(), Fraction(0)))}; at most 1 is there."
             )
         with _lock:
+            self._check_process()
             if self._split or self._charges:
                 raise InputError("Only an unspent session can be split.")
             if by == "rho" and not self._budget.rho_limit:
@@ -356,8 +359,9 @@ class Session:
         return children if isinstance(shares, Mapping) else list(children.values())
 
     def _child(self, budget: Budget) -> Session:
-        child = part_session(budget, self._policy, self._limits)
+        child = _share(budget, self._policy, self._limits)
         child._whole = self
+        child._outer = child._inherited = self._outer
         _open.add(child)
         return child
 
@@ -388,9 +392,26 @@ class Session:
 
 def part_session(budget: Budget, policy: Policy, limits: Limits) -> Session:
     """The session of one part of a partition: its cap was charged when the partition was made."""
+    session = _share(budget, policy, limits)
+    session._part = True
+    return session
+
+
+def _share(budget: Budget, policy: Policy, limits: Limits) -> Session:
     session = Session.__new__(Session)
     session._setup(budget, policy, limits)
     return session
+
+
+def check_part(session: Session, source: Source) -> None:
+    """Refuse a part's session for any frame but that part, and a part under another session.
+
+    Privacy: a part's cap was paid for its own rows; spent on others it would be a budget nobody charged.
+    """
+    if (session._part or source.part_of is not None) and source.part_of is not session:
+        raise InputError(
+            "A part of a partition is asked with its own cap, and the cap is for it alone. Hint: part.dp"
+        )
 
 
 class _Ambient(Session):

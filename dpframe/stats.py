@@ -345,9 +345,13 @@ def _bound(x: Any, name: str, verb: str) -> Fraction:
         raise InputError(
             f"{name} of {verb} must be a number that you type, not {_kind(x)}. Hint: bounds=(0, 100)"
         )
-    if not isinstance(value, int | Fraction) and not np.isfinite(float(value)):
+    odd = isinstance(value, Decimal) and not value.is_finite()
+    if odd or (isinstance(value, float) and not np.isfinite(value)):
         raise InputError(f"{name}={value} of {verb} must be finite. Hint: bounds=(0, 100)")
-    return Fraction(value)
+    exact = Fraction(value)
+    if abs(exact) > 2**1023:
+        raise InputError(f"{name} of {verb} is beyond 2**1023. Hint: bounds=(0, 1e6)")
+    return exact
 
 
 def _kind(x: object) -> str:

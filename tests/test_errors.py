@@ -426,9 +426,9 @@ CALLS = {
         ["'laplce'", "'laplace'"],
     ),
     "mechanism_unknown": (
-        lambda df: df.dp.count(eps=1, mechanism="staircase"),
+        lambda df: df.dp.count(eps=1, mechanism="laplacian"),
         dp.MechanismError,
-        ["'staircase'", "'gaussian'"],
+        ["'laplacian'", "'laplace'"],
     ),
     "mechanism_number": (lambda df: df.dp.count(eps=1, mechanism=3), TypeError, ["mechanism=", "int"]),
     "label_number": (lambda df: df.dp.count(eps=1, label=3), TypeError, ["label=", "int"]),

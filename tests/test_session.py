@@ -590,7 +590,9 @@ def test_an_answer_that_was_not_assigned_is_kept(library, tmp_path):
         kept.interval(0.9)
         kept.write(tmp_path / "t.csv")
         facts = json.loads((tmp_path / "t.csv.json").read_text())
+        margins = facts.pop("margins_95")
         assert facts == json.loads(json.dumps(kept.facts))
+        assert set(margins) == {o.name for o in kept.plan.outputs}
         fact = facts["outputs"]["n"]
         assert facts["eps"] == "0.5"
         assert fact["mechanism"] == "laplace"

@@ -29,9 +29,13 @@ class PandasSource:
     """A pandas frame."""
 
     library = "pandas"
+    part_of: Any = None
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")
 
     def __repr__(self) -> str:
         return f"<pandas.DataFrame with {self._frame.shape[1]} columns>"
@@ -144,7 +148,9 @@ def _kind_of(dtype: Any) -> tuple[str, bool, Any]:
         return "interval", True, dtype
     if isinstance(dtype, pd.SparseDtype):
         return "other", True, None
-    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_decimal256(dtype.pyarrow_dtype):
+    if isinstance(dtype, pd.ArrowDtype) and (
+        pa.types.is_decimal256(dtype.pyarrow_dtype) or pa.types.is_dictionary(dtype.pyarrow_dtype)
+    ):
         return "other", True, None
     try:
         native = _arrow_type(pd.Series([], dtype=dtype))
@@ -201,10 +207,10 @@ def _presence(s: pd.Series[Any]) -> pl.Series:
         return _to_polars(s)
     if _floats_beside_null(s.dtype):
         return _to_polars(s)  # may hold NaN beside null
-    try:
-        present = s.notna().to_numpy(dtype=bool)
-    except Exception:  # an odd cell, such as a signalling Decimal, must not stop the release
+    if isinstance(s.dtype, np.dtype) and s.dtype.kind == "O":  # each cell decides for itself, and none raises
         present = np.fromiter((not _missing(x) for x in s), dtype=bool, count=len(s))
+    else:
+        present = s.notna().to_numpy(dtype=bool)
     return _from_arrow(pa.array(present, mask=~present))
 
 
@@ -217,7 +223,9 @@ def _floats_beside_null(dtype: Any) -> bool:
 def _missing(cell: Any) -> bool:
     """Whether a cell counts as missing. Never raises: what can't say so is present."""
     try:
-        return bool(cell.is_nan()) if isinstance(cell, Decimal) else bool(pd.isna(cell))
+        if isinstance(cell, Decimal):
+            return bool(cell.is_nan())
+        return cell is None or (pd.api.types.is_scalar(cell) and bool(pd.isna(cell)))
     except Exception:
         return False
 
@@ -246,13 +254,19 @@ def _key_series(s: pd.Series[Any], c: Column, listed: KeyColumn | None) -> pl.Se
 def _look_up(s: pd.Series[Any], c: KeyColumn) -> npt.NDArray[np.int64]:
     """Codes of the cells of a column without a usable dtype.
 
-    Privacy: columns of text alone take a faster road to the same codes; only time tells them apart.
+    Privacy: each cell's code depends on that cell alone; text is remembered by its exact value.
     """
-    if c.kind == "object" and pd.api.types.infer_dtype(s, skipna=True) == "string":
-        found, distinct = pd.factorize(np.asarray(s, dtype=object), use_na_sentinel=True)
-        code_of = np.array([*(c.code(x) for x in distinct), -2], dtype=np.int64)
-        return code_of[found]
-    return np.fromiter((c.code(x) for x in s), dtype=np.int64, count=len(s))
+    memo: dict[str, int] = {}
+
+    def code(cell: Any) -> int:
+        if type(cell) is not str:
+            return c.code(cell)
+        known = memo.get(cell)
+        if known is None:
+            known = memo[cell] = c.code(cell)
+        return known
+
+    return np.fromiter(map(code, s), dtype=np.int64, count=len(s))
 
 
 def _id_series(s: pd.Series[Any], c: Column) -> pl.Series:
@@ -276,16 +290,22 @@ def _of_codes(s: pd.Series[Any], categories: pl.Series) -> pl.Series:
 
 
 def _id_text(cell: Any) -> str | None:
-    """Equal ids have equal text, whatever library made them. Never raises."""
+    """Equal ids have equal text, whatever type holds them. Never raises."""
     try:
         cell = to_python(cell)
         if isinstance(cell, str):
             return "str:" + _valid(cell)
-        if isinstance(cell, Decimal):
-            return f"Decimal:{Fraction(cell)}"
+        if isinstance(cell, int | float | Decimal | Fraction) and not isinstance(cell, bool):
+            if cell in (np.inf, -np.inf):
+                return f"num:{cell}"
+            return f"num:{Fraction(cell)}" if cell == cell else None
+        if isinstance(cell, dt.datetime) and cell.tzinfo is not None:
+            return f"instant:{pd.Timestamp(cell).tz_convert('UTC').as_unit('ns').value}"
+        if isinstance(cell, dt.timedelta):
+            return f"duration:{pd.Timedelta(cell).as_unit('ns').value}"
         if isinstance(cell, dt.datetime):
             return f"datetime:{cell.isoformat()}"
-        if isinstance(cell, bool | int | float | bytes | dt.date | dt.timedelta | uuid.UUID):
+        if isinstance(cell, bool | bytes | dt.date | uuid.UUID):
             return "{}:{!r}".format(*tag(cell))
     except Exception:
         return None
@@ -304,6 +324,8 @@ def _key_values(
         missing = engine.is_null().to_numpy()
         index: Any = pd.PeriodIndex
         return pd.Series(index.from_ordinals(engine.fill_null(0).to_numpy(), freq=dtype.freq)).mask(missing)
+    if c.kind == "categorical" and c.native.kind == "period" and found:
+        return _key_values(dtype.categories.dtype, c.native, engine, None, found=True)
     if values is not None:
         if c.kind == "categorical":
             dtype = dtype.categories.dtype

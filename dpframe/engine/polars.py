@@ -41,10 +41,14 @@ class PolarsSource:
     """A Polars frame, eager or lazy."""
 
     library = "polars"
+    part_of: Any = None
 
     def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
         self._frame = frame
         self._schema = frame.collect_schema()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")
 
     def __repr__(self) -> str:
         return f"<{type(self._frame).__name__} with {len(self._schema)} columns>"
@@ -90,9 +94,10 @@ class PolarsSource:
         rows = self._frame.lazy().select(
             pl.struct(pl.all()).alias("row"), *(x.alias(name) for name, x in temporary.items())
         )
+        # Collected once, a lazy frame too: read again, it could put a row into two parts.
+        lazy = isinstance(self._frame, pl.LazyFrame)
         coded = code_rows(rows, keys, bounding, salt)
-        if isinstance(self._frame, pl.DataFrame):
-            coded = coded.collect().lazy()
+        coded = coded.collect(engine="streaming" if lazy else "in-memory").lazy()
         return [
             (lambda i=i: PolarsSource(coded.filter(pl.col("code") == i).select("row").unnest("row")))  # type: ignore[misc]
             for i in range(keys.size)

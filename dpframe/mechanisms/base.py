@@ -114,7 +114,7 @@ class Mechanism(Protocol):
 
     Notes
     -----
-    ``laplace`` and ``gaussian`` hold for vectors by theorem. Any other law is used on one coordinate
+    ``laplace``, ``gaussian``, ``gaussian_classic`` and ``discrete_gaussian`` hold for vectors by theorem. Any other law is used on one coordinate
     at a time, on a grid of at most ``coarse.STEPS`` steps to a sensitivity; where several coordinates
     move, each gets its share of the target and all are charged. Core checks such a law's claim, at
     every shift, before it is first used.
@@ -153,7 +153,7 @@ def checked_scale(scale: Fraction, sensitivity: Fraction, mechanism: str) -> Fra
         raise MechanismError(f"{mechanism} was asked for noise at sensitivity {sensitivity}.")
     if scale > LARGEST_SCALE:
         raise MechanismError(
-            f"{mechanism} would need noise of 2**{scale.numerator.bit_length() - 1 - scale.denominator.bit_length()}"
+            f"{mechanism} would need noise of 2**{scale.numerator.bit_length() - scale.denominator.bit_length()}"
             " grid steps; at most 2**55 can be added exactly. Hint: ask for a larger eps, or narrower bounds."
         )
     return max(scale, SMALLEST_SCALE)

@@ -11,10 +11,20 @@ from dpframe.errors import MechanismError, did_you_mean
 from dpframe.mechanisms import base
 
 GROUP = "dpframe.mechanisms"
-_BUILT_IN = {
-    "laplace": ("dpframe.mechanisms.laplace", "Laplace"),
-    "gaussian": ("dpframe.mechanisms.gaussian", "Gaussian"),
+_LAWS = {
+    "laplace": "Laplace",
+    "gaussian": "Gaussian",
+    "discrete_gaussian": "DiscreteGaussian",
+    "gaussian_classic": "GaussianClassic",
+    "staircase": "Staircase",
+    "optimal_count": "OptimalCount",
+    "truncated_laplace": "TruncatedLaplace",
+    "tulap": "Tulap",
+    "multi_gaussian": "MultiGaussian",
+    "quasi_gaussian": "QuasiGaussian",
+    "flipped_huber": "FlippedHuber",
 }
+_BUILT_IN = {name: (f"dpframe.mechanisms.{name}", cls) for name, cls in _LAWS.items()}
 _registered: dict[str, base.Mechanism] = {}
 
 T = TypeVar("T", bound=type)

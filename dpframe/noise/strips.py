@@ -1,23 +1,28 @@
 """One exact, vectorised sampler for the laws that the core draws from.
 
 A magnitude ``y >= 0`` is drawn from the density proportional to ``exp(-phi(y))`` and then made an
-integer. Two shapes of ``phi`` are enough for the core's laws:
+integer. Three shapes are enough for the core's laws:
 
 ==========  ====================  =======================================  =====================
 shape       phi(y)                integer                                  law of the integer
 ==========  ====================  =======================================  =====================
 "linear"    y / s                 ``sign * floor(y)``, "-0" thrown back    discrete Laplace, b = s
 "square"    y**2 / (2 s**2)       ``sign * floor(y + 1/2)``                rounded Gaussian, sigma = s
+"lattice"   y**2 / (2 s**2)       ``sign * y``, "-0" thrown back           discrete Gaussian, sigma = s
 ==========  ====================  =======================================  =====================
 
 (``floor`` of an exponential variable of scale s is geometric with ratio ``exp(-1/s)``; giving it a
 sign and refusing "-0" makes the two-sided geometric law. Rounding a Gaussian is the definition of
-the rounded Gaussian.)
+the rounded Gaussian. A "lattice" draws no real number: y is an integer from the outset.)
 
 The half line is cut into strips of width ``m = 2**e``, ``s/16 < m <= s/8``. On strip V the density
 is at most its left-edge value ``w_V = exp(-phi(V m))``. So: choose V with probability
 ``w_V / sum(w)``, choose ``y`` uniformly in the strip, keep it with probability
 ``exp(phi(V m) - phi(y))``; else start afresh. That is rejection sampling from exactly the wanted density.
+(On a lattice m is at least 1, so below s = 16 every strip is one integer, kept always; y is uniform among
+the m integers ``V m, ..., V m + m - 1``, and is kept with P(y) proportional to ``w_V / m * exp(phi(V m) -
+phi(y)) = exp(-phi(y)) / m``. With a fair sign and "-0" thrown back, P(k) is proportional to ``exp(-phi(k))``
+for every integer k, zero included.)
 
 **Why every decision is exact.** Uniform variables are real numbers whose binary digits are drawn as
 they are needed. Three words are drawn for an attempt, and a decision is taken from them only when
@@ -25,9 +30,12 @@ all real numbers that begin with those digits agree:
 
 * the strip: ``C_V <= U < C_{V+1}`` is compared on the first 64 digits of U with the first 64 of the
   cumulative weights, computed to 90 bits. If U's digits come within one unit of any
-  entry, or beyond the table, the choice is made by :meth:`_strip_exactly` instead;
+  entry, or of 1 (the entries not listed lie less than two units below 1), the choice is made by
+  :meth:`_strip_exactly` instead;
 * the place in the strip: 52 digits R; the integer is a function of V and R alone because integers
-  (and half integers) are multiples of ``2**-x``, the unit of R (e <= 51);
+  (and half integers) are multiples of ``2**-x``, the unit of R (e <= 51). On a lattice the e leading
+  digits are the integer's place and the others are dropped: the place is known exactly, it has no
+  further digits;
 * the acceptance: ``U' < a`` with ``a = exp(-z)`` computed in float64. z is at most 3 and is made of
   five roundings of relative error ``2**-53`` and a place known to ``2**-52``, so its error is below
   ``2**-47``; a further ``2**-53`` comes from turning U' into a float. The comparison counts only when
@@ -55,7 +63,7 @@ import numpy.typing as npt
 
 from dpframe.noise import source
 
-Shape = Literal["linear", "square"]
+Shape = Literal["linear", "square", "lattice"]
 SMALLEST_SCALE = Fraction(1, 64)
 LARGEST_SCALE = Fraction(2**55)
 _BAND = 2.0**-36
@@ -68,7 +76,7 @@ class StripSampler:
 
     Parameters
     ----------
-    shape : {"linear", "square"}
+    shape : {"linear", "square", "lattice"}
     scale : Fraction
         In steps; between ``SMALLEST_SCALE`` and ``LARGEST_SCALE``.
     """
@@ -76,10 +84,16 @@ class StripSampler:
     def __init__(self, shape: Shape, scale: Fraction) -> None:
         if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
             raise ValueError("the scale must lie between 1/64 and 2**55 steps")
-        self._square = shape == "square"
+        self._square = shape != "linear"
+        self._lattice = shape == "lattice"
         e = min(_log2_floor(scale) - 3, 51)
+        if self._lattice:
+            e = max(e, 0)
         self._shift = _PLACE_BITS - e
-        self._ratio = Fraction(2) ** e / scale  # strip width over scale, in (1/16, 1/8]
+        self._half = 1 << (self._shift - 1) if shape == "square" else 0  # what rounds instead of cutting
+        digits = (1 << _PLACE_BITS) - 1
+        self._mask = np.uint64(digits >> self._shift << self._shift if self._lattice else digits)
+        self._ratio = Fraction(2) ** e / scale  # strip width over scale, in (1/16, 1/8]; lattice: up to 64
         self._float_ratio = float(self._ratio)
         self._table = self._prefixes()
 
@@ -97,14 +111,13 @@ class StripSampler:
     def _attempts(self, n: int) -> npt.NDArray[np.int64]:
         w = source.words(3 * n)
         strip = self._strips(w[:n])
-        place = w[n : 2 * n] & np.uint64((1 << _PLACE_BITS) - 1)
+        place = w[n : 2 * n] & self._mask
         negative = w[n : 2 * n] >> np.uint64(63) != 0
         keep = self._accepted(strip, place, w[2 * n :])
         y = (strip << _PLACE_BITS) + place.view(np.int64)
-        if self._square:
-            y += 1 << (self._shift - 1)
+        y += self._half
         y >>= self._shift
-        if not self._square:
+        if not self._half:
             keep &= ~(negative & (y == 0))
         np.negative(y, out=y, where=negative)
         return y[keep]
@@ -115,7 +128,8 @@ class StripSampler:
         below = w - t[strip] <= np.uint64(1)
         below &= strip > 0  # the first entry is exactly zero
         above = t[np.minimum(strip + 1, len(t) - 1)] - w <= np.uint64(1)
-        unsure = below | above | (strip == len(t) - 1)
+        beyond = w >= np.uint64((1 << 64) - 2)  # entries of 2**64 - 1 and more are not in the table
+        unsure = below | above | ((strip == len(t) - 1) & beyond)
         for i in np.flatnonzero(unsure):
             strip[i] = self._strip_exactly(int(w[i]))
         return strip
@@ -180,14 +194,20 @@ class StripSampler:
 
     def _accept_exactly(self, strip: int, place: int, word: int) -> bool:
         n_place, n_word, digits = _PLACE_BITS, 64, 50
+        growth = 0 if self._lattice else 1  # how much the place may still grow, in units of its last digit
+        if self._lattice and place == 0:
+            return True
         while True:
-            least = _exp_minus(self._exponent(strip, Fraction(place + 1, 1 << n_place)), digits, up=False)
+            least = _exp_minus(
+                self._exponent(strip, Fraction(place + growth, 1 << n_place)), digits, up=False
+            )
             most = _exp_minus(self._exponent(strip, Fraction(place, 1 << n_place)), digits, up=True)
             if Fraction(word + 1, 1 << n_word) <= least:
                 return True
             if Fraction(word, 1 << n_word) >= most:
                 return False
-            place, n_place = (place << 64) | source.bits(64), n_place + 64
+            if not self._lattice:
+                place, n_place = (place << 64) | source.bits(64), n_place + 64
             word, n_word = (word << 64) | source.bits(64), n_word + 64
             digits += 25
 
