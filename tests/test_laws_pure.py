@@ -417,7 +417,7 @@ def test_other_refusals():
         (0, one, "sensitivity 0"),
         (1, Target(), "needs eps or rho.*Hint"),
         (2**17, one, "at most 65536 steps.*Hint"),
-        (1, Target(Fraction(1, 2**60)), "2\\*\\*59 grid steps"),
+        (1, Target(Fraction(1, 2**60)), "2\\*\\*60 grid steps"),
     ):
         with pytest.raises(dp.MechanismError, match=words):
             dp.mechanism("staircase").calibrate(Fraction(sensitivity), 1, target)

@@ -813,3 +813,31 @@ def test_int128_and_uint64_keys_are_matched(budget):
             assert out.schema["g"] == dtype
     frame = pd.DataFrame({"g": np.array([1, 2**64 - 1], dtype="uint64")})
     assert frame.dp.groupby("g", keys=[2**64 - 1, 3]).count(eps=EPS)["count"].tolist() == [1, 0]
+
+
+@pytest.mark.usefixtures("no_noise", "quiet")
+def test_text_with_a_nul_is_its_own_text():
+    """C strings end at NUL; a row with "a" and a NUL must not take the group "a" with it."""
+    for extra in (["a\x00"], []):
+        frame = pd.DataFrame({"g": pd.Series([*extra, *["a"] * 50], dtype=object)})
+        with dp.Session(eps=10) as s:
+            frame.dp.groupby("g", keys=["a", "b"]).count(eps=1)
+            assert s.last._noisy[0].tolist() == [50, 0]
+
+
+@pytest.mark.usefixtures("no_noise", "quiet")
+@pytest.mark.parametrize("odd", [complex("nan"), np.longdouble("nan"), [None], np.array([np.nan])], ids=repr)
+@pytest.mark.parametrize("other", [1, Decimal("sNaN"), {}], ids=repr)
+def test_what_a_cell_counts_as_does_not_depend_on_other_rows(odd, other):
+    """One row of another kind sent the whole column down another road."""
+    counts = []
+    for extra in ([], [other]):
+        cells = pd.Series([*["a"] * 5, *[odd] * 20, *extra], dtype=object)
+        frame = pd.DataFrame({"g": cells})
+        with dp.Session(eps=10) as s:
+            frame.dp.groupby("g", keys=["a", None]).count(eps=1)
+            groups = s.last._noisy[0].tolist()
+            frame.dp.count("g", eps=1)
+            counts.append((groups, s.last._noisy[0].tolist()[0] - len(extra)))
+    assert counts[0][0] == counts[1][0]
+    assert abs(counts[0][1] - counts[1][1]) <= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import copy
 import gc
 import importlib
@@ -1019,3 +1020,73 @@ def test_worker_processes_are_refused_the_parents_session():
         w.join()
     assert all("own budget" in t for t in told)
     assert s.spent == 0
+
+
+@quiet
+def test_a_task_that_outlives_the_inner_session_still_pays_the_outer_one():
+    """A context copied inside both sessions is inside both, also after the inner block has ended."""
+    with dp.Session(eps=1) as outer:
+        with dp.Session(eps=5) as inner:
+            context = contextvars.copy_context()
+        context.run(lambda: DF.dp.count(eps=0.1))
+        assert outer.spent == inner.spent == 0.1
+
+
+@quiet
+def test_parts_of_a_session_pay_what_it_stood_in():
+    with dp.Session(eps=1) as outer, dp.Session(eps=5) as inner:
+        parts = inner.split(2)
+        DF.dp.count(eps=0.1, session=parts[0])
+        assert outer.spent == parts[0].spent == 0.1
+
+
+@quiet
+def test_a_forked_child_cannot_split_a_budget():
+    s = dp.Session(eps=2)
+    s._pid += 1  # as in a child
+    with pytest.raises(dp.NoSession, match="another process"):
+        s.split(2)
+
+
+@quiet
+def test_the_session_of_a_part_pays_for_nothing_else():
+    with dp.Session(eps=5):
+        parts = DF.dp.partition_by("g", keys=["a", "b"], eps=1)
+        with pytest.raises(dp.InputError, match="part"):
+            DF.dp.count(eps=1, session=parts["a"].session)
+        with pytest.raises(dp.InputError, match="part"):
+            parts["b"].dp.count(eps=1, session=parts["a"].session)
+        with pytest.raises(dp.InputError, match="part"):
+            DF.dp.partition_by("g", keys=["a"], eps=1, session=parts["a"].session)
+        assert parts["a"].session.spent == 0
+        parts["a"].dp.count(eps=1)
+
+
+@quiet
+def test_an_interrupt_carries_no_exact_value(monkeypatch):
+    """Ctrl-C is the usual end of a long query; its traceback must not reach exact integers."""
+
+    def interrupt(self, size):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpframe.noise.strips.StripSampler.sample", interrupt)
+    with dp.Session(eps=5) as s, pytest.raises(KeyboardInterrupt) as caught:
+        DF.dp.clip_sum("x", B=10, eps=1)
+    frames = [f.name for f in traceback.extract_tb(caught.value.__traceback__)]
+    assert "_noisy" not in frames
+    assert caught.value.__context__ is None
+    assert s.spent == 1
+
+
+def test_what_holds_a_frame_is_not_pickled():
+    for x in (DF.dp, DF.dp.plan.count(eps=1), DF.to_pandas().dp.groupby("g", keys=["a"])):
+        with pytest.raises(TypeError, match="frame"):
+            pickle.dumps(x)
+
+
+def test_warnings_as_errors_do_not_lose_an_answer_that_was_paid():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with dp.Session(eps=5):
+            DF.dp.count(eps=1)
+            assert isinstance(DF.dp.count(eps=1), int)
