@@ -932,6 +932,7 @@ def test_gaussian_noise_grows_with_the_root_of_max_groups(quiet, clicks):
             assert many.cost.eps == one.cost.eps == 1
 
 
+@pytest.mark.skipif(pl.__version__ < "2.1", reason="before Polars 2.1 its two engines hash differently")
 @pytest.mark.usefixtures("no_noise", "quiet")
 def test_where_max_groups_binds_every_kind_of_frame_chooses_the_same_groups(monkeypatch):
     """One salt, one choice: pandas, Polars eager and lazy, whatever the order of the rows."""

@@ -23,6 +23,7 @@ _LAWS = {
     "multi_gaussian": "MultiGaussian",
     "quasi_gaussian": "QuasiGaussian",
     "flipped_huber": "FlippedHuber",
+    "cactus": "Cactus",
 }
 _BUILT_IN = {name: (f"dpframe.mechanisms.{name}", cls) for name, cls in _LAWS.items()}
 _registered: dict[str, base.Mechanism] = {}
