@@ -15,8 +15,8 @@ privacy" (2026). Its gains at eps >= 2 (79-95 % of the Gaussian's E\\|X\\|) can'
 (5, 1e-5) they need sigma = .03 Delta, whose bumps, Delta apart, shifted by Delta/2 meet only the gaps
 between themselves, 16 sigma away: delta = 1.
 
-Wins over ``gaussian`` for one number at one (eps, delta): E\\|X\\| is 66-72 % less at eps of 1 to 10; its
-RMSE is up to 7 % below Laplace's at eps of 1 to 5. Loses to ``gaussian`` under composition, to ``laplace`` in accounting (no pure guarantee) and at
+Wins over ``gaussian`` for one number at one (eps, delta): E\\|X\\| is 66-72 % less at
+(1, 1e-5), (2, 1e-5), (5, 1e-5) and (10, 1e-6); less so at large delta. Loses to ``gaussian`` under composition, to ``laplace`` in accounting (no pure guarantee) and at
 eps >= 10, and to ``staircase`` at eps > 2.
 """
 

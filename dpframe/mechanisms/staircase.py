@@ -10,7 +10,7 @@ It is also rho-zCDP with rho = eps*tanh(eps/2), as anything eps-DP is.
 Source: Geng and Viswanath, "The optimal mechanism in differential privacy" (2014); Geng, Kairouz, Oh and
 Viswanath, "The staircase mechanism in differential privacy" (2015).
 
-Wins for one sum or mean at large eps: E|X| is Delta * e**(eps/2) / (e**eps - 1) against Delta/eps (a
+Wins for one sum at large eps: E|X| is Delta * e**(eps/2) / (e**eps - 1) against Delta/eps (a
 fifteenth of ``laplace``'s at eps = 10), and no pure law does better. Loses where eps is small (it gains 1 % at
 eps = .5, and ``laplace`` needs no coarse grid) and where several coordinates move (each is charged), and
 gains nothing for counts, where it is ``laplace``. Draws are slow at large eps (level 0 is narrow, and

@@ -10,7 +10,7 @@ noisy one is post-processing. The event's rho is eps*tanh(eps/2), beside delta.
 Source: Awan and Slavkovic, "Differentially private uniformly most powerful tests for binomial data" (2018).
 
 Wins for tests and intervals about counts, where it is the most powerful law there is (at m = 1 it is
-``optimal_count``). Loses for sums at large eps: steps of the full width m leave E|X| near m/4 (at
+``optimal_count``), and for one sum at small eps. Loses for sums at large eps: steps of the full width m leave E|X| near m/4 (at
 (5, 1e-5) 3.15 times that of ``staircase``).
 """
 
