@@ -39,8 +39,14 @@ def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: 
             )
     if plan.keys is not None and not plan.keys.size:  # no group is asked for: nothing to read, nothing to pay
         nothing = [np.empty(0, dtype=np.int64) for _ in plan.pieces]
-        keys = source.key_frame(plan.by, plan.keys, None)
-        return Release(plan, nothing, keys, label=label, ci=ci, time=dt.datetime.now(dt.UTC))
+        return Release(
+            plan,
+            nothing,
+            source.key_columns(plan.by, plan.keys, None),
+            label=label,
+            ci=ci,
+            time=dt.datetime.now(dt.UTC),
+        )
     check_part(session, source)
     entries = session._charge(plan.charge, label, source.identity)
     failure: type[BaseException] | None = None
@@ -48,12 +54,12 @@ def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: 
     try:
         salt = int(words(1)[0])
         noisy, found = _noisy(plan, source.aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt))
-        keys = source.key_frame(plan.by, plan.keys, found)
+        keys = source.key_columns(plan.by, plan.keys, found)
     except BaseException as e:
         failure = type(e)
     if failure is not None and issubclass(failure, KeyboardInterrupt | SystemExit):
         raise failure()  # a fresh one: the first one's traceback reaches exact integers
-    if noisy is None or failure is not None:
+    if noisy is None or keys is None or failure is not None:
         raise ReleaseFailed(
             f"{plan.describe()} failed in the engine with {getattr(failure, '__name__', 'no answer')} after it was charged ({plan.cost}). The"
             " engine's words are withheld because they may quote data. Hint: check that the frame collects."

@@ -20,6 +20,7 @@ from dpframe.mechanisms.base import Ints
 
 if TYPE_CHECKING:
     from dpframe.plan import Output, Plan
+    from dpframe.schema import KeyColumns
 
 
 class Release:
@@ -43,13 +44,13 @@ class Release:
         self,
         plan: Plan,
         noisy: list[Ints],
-        table: Any,
+        keys: KeyColumns,
         *,
         label: str | None,
         ci: float | None,
         time: dt.datetime,
     ) -> None:
-        self._plan, self._noisy, self._keys, self._ci = plan, noisy, table, ci
+        self._plan, self._noisy, self._keys, self._ci = plan, noisy, keys, ci
         self.label, self.time = label, time
         self._columns = self._answers()
         self.value: Any = self._value()
@@ -167,10 +168,7 @@ class Release:
         return next(iter(columns.values()))[0].item() if self._scalar else self._frame(columns)
 
     def _frame(self, columns: dict[str, npt.NDArray[Any]]) -> Any:
-        keys = self._keys
-        if isinstance(keys, pl.DataFrame):
-            return keys.hstack([pl.Series(k, v) for k, v in columns.items()])
-        return type(keys)({**keys, **columns})
+        return self._keys.frame(columns)
 
     def _fact(self, o: Output) -> dict[str, Any]:
         plan = self._plan

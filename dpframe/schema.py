@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import polars as pl
 
 from dpframe.errors import InputError, did_you_mean
 from dpframe.keys import KeyTable
@@ -91,6 +93,19 @@ class Counts:
     found: Any = field(repr=False, default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class KeyColumns:
+    """Released keys: columns by name, in the frame library they go back to (none if there are no groups)."""
+
+    library: str
+    columns: dict[str, Any]
+
+    def frame(self, answers: dict[str, npt.NDArray[Any]]) -> Any:
+        """A frame of the caller's library: the keys, then the answers."""
+        table = {**self.columns, **answers}
+        return pd.DataFrame(table) if self.library == "pandas" else pl.DataFrame(table)
+
+
 Parts = list[Callable[[], "Source"]]
 
 
@@ -128,8 +143,8 @@ class Source(Protocol):
         """The rows of every listed key, of every unit only the chosen groups; made when called for."""
         ...
 
-    def key_frame(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> Any:
-        """The released keys as a frame of the caller's library (one row without columns if not grouped)."""
+    def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
+        """The released keys in the caller's library."""
         ...
 
 

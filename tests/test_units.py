@@ -375,7 +375,7 @@ def test_the_groups_that_count_in_a_table_are_the_groups_that_count_in_a_part(qu
 def keyed_counts(frame, plan, salt):
     source = as_source(frame)
     counts = source.aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt)
-    table = source.key_frame(plan.by, plan.keys, counts.found)
+    table = source.key_columns(plan.by, plan.keys, counts.found).frame({})
     return dict(zip((str(k) for k in table["k"]), (int(n) for n in counts.rows)))
 
 

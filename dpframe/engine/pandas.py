@@ -20,7 +20,7 @@ import pyarrow as pa
 from dpframe.engine.polars import STREAM_FROM, Query, code_rows, describe, key_form
 from dpframe.key_types import CODED, KeyColumn, tag, to_python
 from dpframe.keys import KeyTable
-from dpframe.schema import Bounding, Column, Counts, Measure, Parts, lookup
+from dpframe.schema import Bounding, Column, Counts, KeyColumns, Measure, Parts, lookup
 
 _NUMPY = {"b": "bool", "i": "int", "u": "int", "f": "float", "M": "datetime", "m": "duration", "O": "object"}
 
@@ -91,18 +91,16 @@ class PandasSource:
         )
         return query.counts(measures, keys, bounding, salt)
 
-    def key_frame(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> pd.DataFrame:
-        if not by:
-            return pd.DataFrame(index=range(1))
-        columns = [c.engine for c in keys.columns] if keys else found.get_columns()
-        out = {}
+    def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
+        columns = [c.engine for c in keys.columns] if keys else found.get_columns() if by else []
+        out: dict[str, Any] = {}
         for i, (c, s) in enumerate(zip(by, columns)):
             column = self._series(c.name)
             values = None
             if c.kind in CODED:
                 values = keys.columns[i].values if keys else tuple(s.to_list())
             out[str(c.name)] = _key_values(column.dtype, c, s, values, found=keys is None)
-        return pd.DataFrame(out)
+        return KeyColumns(self.library, out)
 
     def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
         data = {f"k{i}": _key_series(self._series(c.name), c, keys.columns[i]) for i, c in enumerate(by)}

@@ -11,7 +11,7 @@ import polars as pl
 
 from dpframe.keys import KeyTable
 from dpframe.layout import magic_bits
-from dpframe.schema import Bounding, Column, Counts, Ints, Measure, Parts, lookup
+from dpframe.schema import Bounding, Column, Counts, Ints, KeyColumns, Measure, Parts, lookup
 
 STREAM_FROM = 100_000  # rows; below it the in-memory engine starts faster
 
@@ -103,11 +103,9 @@ class PolarsSource:
             for i in range(keys.size)
         ]
 
-    def key_frame(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> pl.DataFrame:
-        if not by:
-            return pl.DataFrame(height=1)
-        columns = [c.engine for c in keys.columns] if keys else found.get_columns()
-        return pl.DataFrame([_restore(s, c).alias(str(c.name)) for s, c in zip(columns, by)])
+    def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
+        columns = [c.engine for c in keys.columns] if keys else found.get_columns() if by else []
+        return KeyColumns(self.library, {str(c.name): _restore(s, c) for s, c in zip(columns, by)})
 
 
 def key_form(x: pl.Expr, kind: str) -> pl.Expr:

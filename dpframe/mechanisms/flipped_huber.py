@@ -14,7 +14,7 @@ for differential privacy" (2023).
 
 Wins over ``gaussian`` for one number at one (eps, delta), and over ``laplace`` in E\\|X\\| and the tails
 by a little at large delta. Loses to ``gaussian`` when many coordinates move, to ``laplace`` in accounting
-(no pure guarantee), and to ``staircase`` at eps > 2.
+(no pure guarantee), and to ``staircase`` from about eps = 1.
 """
 
 from __future__ import annotations

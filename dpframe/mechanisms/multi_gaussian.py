@@ -17,7 +17,7 @@ between themselves, 16 sigma away: delta = 1.
 
 Wins over ``gaussian`` for one number at one (eps, delta): E\\|X\\| is 66-72 % less at
 (1, 1e-5), (2, 1e-5), (5, 1e-5) and (10, 1e-6); less so at large delta. Loses to ``gaussian`` under composition, to ``laplace`` in accounting (no pure guarantee) and at
-eps >= 10, and to ``staircase`` at eps > 2.
+eps >= 10, and to ``staircase`` from about eps = 1.
 """
 
 from __future__ import annotations
