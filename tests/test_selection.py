@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import io
 import itertools
-import json
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -102,18 +100,14 @@ def test_laws_equal_their_definitions(choose, law, utilities, eps):
 
 def test_the_weights_of_the_quantile_reference():
     """Exponential mechanism over 6 intervals of equal length, utilities of the median of 1..5."""
-    file = Path("reference/quantile_topk_ci.json")
-    reference = json.loads(file.read_text()) if file.exists() else {}
     half = Fraction(1, 2)
     u = [-5 * half, -3 * half, -half, -half, -3 * half, -5 * half]
-    for sensitivity, row, right in (
-        (half, "add_remove sens=0.5", [0.045015, 0.122364, 0.33262]),
-        (1, "replace_one sens=1.0", [0.093162, 0.153598, 0.25324]),
+    for sensitivity, right in (
+        (half, [0.045015, 0.122364, 0.33262]),  # add_remove
+        (1, [0.093162, 0.153598, 0.25324]),  # replace_one
     ):
         p = exponential_law(u, sensitivity, 1).round(6).tolist()
         assert p == right + right[::-1]
-        listed = reference.get(f"quantile q=0.5 data 1..5 on [0,6] eps=1 {row}: P(interval)", p)
-        assert p == pytest.approx(listed, abs=1.1e-6)
 
 
 def test_peeling_three_counts():
