@@ -92,6 +92,10 @@ def make_partition(
     """Charge a session for a partition and make it; see ``df.dp.partition_by``."""
     if (eps is None) == (rho is None):
         raise InputError("partition_by takes the cap of each part: eps= (with delta=) or rho=. Hint: eps=0.5")
+    if not by:
+        raise InputError(
+            "partition_by needs at least one column. Hint: partition_by('city', keys=[...], eps=0.5)"
+        )
     if keys is None:
         raise InputError("partition_by needs keys=: which parts exist must be public. Hint: keys=[...]")
     d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)

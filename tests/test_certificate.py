@@ -167,3 +167,28 @@ def test_coarse_rounding_moves_by_no_more_than_the_coarse_steps():
             a, b = coarse.prepare(s), coarse.prepare(s + m * step)
             assert np.array_equal(b - a, np.full(len(s), m * step))
         assert np.max(np.abs(coarse.prepare(s) - s)) <= step / 2
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"rho": Fraction(0)},
+        {"rho": Fraction(1, 1000), "delta_alone": None},
+        {"delta": Fraction(-1, 10)},
+        {"delta_alone": Fraction(-1, 10)},
+        {"rho": Fraction(-1)},
+    ],
+    ids=str,
+)
+def test_a_claim_that_would_refill_a_budget_is_refused(claim):
+    """The filter adds up delta and rho too: none may be understated, whatever eps says."""
+    honest = dp.mechanism("gaussian").calibrate(Fraction(8), 1, Target(Fraction(1), Fraction(1, 10**6)))
+    certificate.check(honest, 8, "honest")
+    with pytest.raises(dp.MechanismError, match="refused"):
+        certificate.check(replace(honest, cost=replace(honest.event, **claim)), 8, "cheat")
+
+
+def test_a_law_too_wide_to_certify_is_refused(register):
+    name = register(Toy("huge", "laplace"))
+    with pytest.raises(dp.MechanismError, match="too wide"):
+        DF.dp.plan.clip_sum("x", bounds=(0, 10.5), eps=1e-10, mechanism=name)

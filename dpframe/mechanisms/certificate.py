@@ -102,6 +102,8 @@ def check(noise: Noise, moves: int, name: str) -> None:
         Naming the shift and the true delta (or epsilon, or rho).
     """
     claim = noise.event
+    if min(claim.delta, claim.rho, claim.delta_alone or 0) < 0:
+        raise MechanismError(f"The mechanism {name!r} claims a negative cost. It is refused.")
     if claim.eps is not None and claim.delta == 0:
         found = least_pure_eps(noise, moves)
         if found.delta > float(claim.eps) * (1 + ROUNDING) + 1e-12:
@@ -109,10 +111,6 @@ def check(noise: Noise, moves: int, name: str) -> None:
                 f"The mechanism {name!r} claims eps={float(claim.eps):.6g}, and at shift {found.shift} of {moves}"
                 f" its probabilities differ by eps={found.delta:.6g}. It is refused."
             )
-        from dpframe.mechanisms.laplace import pure_rho  # registering a law imports this package's parts
-
-        if claim.rho >= pure_rho(claim.eps):
-            return  # anything eps-DP is pure_rho(eps)-zCDP
     if claim.eps is not None and claim.delta > 0:
         found = worst_delta(noise, moves, float(claim.eps))
         if found.delta > float(claim.delta) * (1 + 4 * ROUNDING) + 2 * ABSOLUTE:
@@ -120,13 +118,16 @@ def check(noise: Noise, moves: int, name: str) -> None:
                 f"The mechanism {name!r} claims delta={float(claim.delta):.6g} at eps={float(claim.eps):.6g}, and at"
                 f" shift {found.shift} of {moves} its true delta is {found.delta:.6g}. It is refused."
             )
-    if claim.delta == 0 or claim.eps is None or claim.delta_alone is not None:
-        found = worst_rho(noise, moves)
-        if found.delta > float(claim.rho) * (1 + ROUNDING) + 1e-12:
-            raise MechanismError(
-                f"The mechanism {name!r} claims rho={float(claim.rho):.6g}, and at shift {found.shift} of {moves} its"
-                f" true rho is at least {found.delta:.6g}. It is refused."
-            )
+    from dpframe.mechanisms.laplace import pure_rho  # registering a law imports this package's parts
+
+    if claim.eps is not None and claim.delta_alone is None and claim.rho >= pure_rho(claim.eps):
+        return  # the part that is eps-DP is pure_rho(eps)-zCDP, whatever the law
+    found = worst_rho(noise, moves)
+    if found.delta > float(claim.rho) * (1 + ROUNDING) + 1e-12:
+        raise MechanismError(
+            f"The mechanism {name!r} claims rho={float(claim.rho):.6g}, and at shift {found.shift} of {moves} its"
+            f" true rho is at least {found.delta:.6g}. It is refused."
+        )
 
 
 def _window(noise: Noise, moves: int, tail: float) -> tuple[Floats, float]:
@@ -135,6 +136,10 @@ def _window(noise: Noise, moves: int, tail: float) -> tuple[Floats, float]:
     while w < WIDEST and 2 * float(noise.cdf(-w - 1)) > tail:
         w *= 2
     w = min(w, WIDEST)
+    if float(noise.cdf(-w - 1)) > 1e-9:
+        raise MechanismError(
+            "The mechanism's law is too wide to be certified: more than 2**20 steps. Hint: ask for a larger eps"
+        )
     p = np.asarray(noise.pmf(np.arange(-w, w + 1)), dtype=np.float64)
     if not np.all(np.isfinite(p)) or np.any(p < 0) or abs(float(p.sum()) - 1) > 1e-9:
         raise MechanismError(
