@@ -1,13 +1,15 @@
 """Noise of every law beside the best one and beside a lower bound.
 
     python benchmarks/noise.py                    everything (a minute)
-    python benchmarks/noise.py laws composition   some of: short laws mixtures bound composition crossing
+    python benchmarks/noise.py laws composition   some of: short laws mixtures bound composition crossing calibration
 
 Prints markdown tables. All figures are of the calibrated law itself, in units of the sensitivity; nothing is drawn.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
 import sys
 import time
@@ -21,6 +23,7 @@ from scipy.sparse import coo_array
 
 import dpframe as dp
 from dpframe.accounting.conversion import rho_of_eps
+from dpframe.calibrate import Asked, choose
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Mechanism, Noise, Target, sqrt_up
 from dpframe.mechanisms.coarse import STEPS
@@ -238,6 +241,43 @@ def crossing() -> Iterator[str]:
     yield table(["eps", "k* = (eps sigma)²/2", "first k, counts", f"first k, {STEPS} steps"], rows)
 
 
+def calibration() -> Iterator[str]:
+    """The slowest first calibration of every law over eps in [.05, 20] and delta down to 1e-12, and a repeat."""
+    rows = []
+    points = list(
+        itertools.product(("0.05", "0.3", "1", "5", "20"), ("1e-12", "1e-9", "1e-6", "1e-3"), (1, STEPS))
+    )
+    for name in [n for n in dp.mechanisms() if n != "discrete_gaussian"]:  # that takes rho alone
+        first: list[tuple[float, str, float]] = []
+        for e, d, m in points:
+            asked = Asked(((m, m * m),), (m,), 1, Target(Fraction(e), Fraction(d)))
+            with contextlib.suppress(MechanismError):
+                first.append((_seconds(name, asked), f"({e}, {d}), {m} steps", _seconds(name, asked, 1000)))
+        rows.append(
+            [
+                f"`{name}`",
+                f"{max(first)[0] * 1e3:.1f} ms",
+                max(first)[1],
+                f"{max(x[2] for x in first) * 1e6:.0f} µs",
+            ]
+        )
+    for e, d in (("0.05", "1e-12"), ("1", "1e-6"), ("1", "1e-2"), ("5", "0")):
+        asked = Asked(((STEPS, STEPS**2),), (STEPS,), 1, Target(Fraction(e), Fraction(d)))
+        calls = (_seconds("auto", asked), _seconds("auto", asked, 1000))
+        rows.append(
+            ["`auto`", f"{calls[0] * 1e3:.1f} ms", f"({e}, {d}), {STEPS} steps", f"{calls[1] * 1e6:.0f} µs"]
+        )
+    yield "### Calibration: the slowest first call, where, and a repeat\n"
+    yield table(["law", "first call", "at", "again"], rows)
+
+
+def _seconds(name: str, asked: Asked, times: int = 1) -> float:
+    start = time.perf_counter()
+    for _ in range(times):
+        choose(name, asked)
+    return (time.perf_counter() - start) / times
+
+
 def _gaussian(steps: int, k: int, eps: Fraction, delta: Fraction) -> Noise:
     return dp.mechanism("gaussian").calibrate(sqrt_up(Fraction(steps * steps * k)), k, Target(eps, delta))
 
@@ -264,6 +304,7 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "bound": bound,
     "composition": composition,
     "crossing": crossing,
+    "calibration": calibration,
 }
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from dpframe import pipeline, stats
 from dpframe.budget import Cost, Number, rational
+from dpframe.calibrate import LOSSES, Loss
 from dpframe.errors import InputError, show, typed
 from dpframe.explain import Explanation, explain
 from dpframe.mechanisms.base import Target
@@ -37,7 +38,10 @@ class Options(TypedDict, total=False):
     relative_to : number
         Makes ``error`` a fraction of this expected answer.
     mechanism : str
-        A registry name, or "auto" (default): the least noise for the guarantee.
+        A registry name, or "auto" (default): the least noise for the guarantee; of two laws within 2 %
+        the simpler one, so that delta is left alone unless it gains more.
+    loss : {"rmse", "l1"}
+        What "auto" makes least: the root mean square error (default) or the mean absolute error.
     session : Session
         Pays instead of the current session.
     max_groups, max_rows_per_group, max_rows : int
@@ -62,6 +66,7 @@ class Options(TypedDict, total=False):
     rows: float | None
     relative_to: float | None
     mechanism: str
+    loss: str | None
     session: Session | None
     max_groups: int | None
     max_rows_per_group: int | None
@@ -197,13 +202,30 @@ def bind(
         raise TypeError(
             f"mechanism= takes a registry name, not a {type(mechanism).__name__}. Hint: 'laplace'"
         )
+    loss = options.get("loss")
+    if loss is not None and (not isinstance(loss, str) or loss not in LOSSES):
+        raise InputError(f"loss={typed(loss)} must be 'rmse' or 'l1'. Hint: loss='l1'")
+    if loss is not None and mechanism != "auto":
+        raise InputError(
+            f"loss= is what mechanism='auto' chooses by; {mechanism!r} was named. Hint: leave one out"
+        )
     after = stats.post_processing(options.get("nonnegative"), options.get("round"))
     if after:
         aggregates = tuple(replace(a, **after) for a in aggregates)
     aggregates, target, error, rows = _target(aggregates, options, unknown=by is not None and keys is None)
     policy, defaults = policy_of(session)
     limits = _limits(options, defaults, grouped=by is not None)
-    request = Request(aggregates, target, mechanism, by, keys, scalar and by is None, limits, ci is not None)
+    request = Request(
+        aggregates,
+        target,
+        mechanism,
+        cast(Loss, loss or "rmse"),
+        by,
+        keys,
+        scalar and by is None,
+        limits,
+        ci is not None,
+    )
     if error is not None:
         plan = solve_error(request, source, policy, error, rows)
     else:

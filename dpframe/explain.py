@@ -107,6 +107,10 @@ def _output(plan: Plan, o: Output, rows: float | None) -> list[str]:
     lines.append(
         f"    noise        {part.mechanism}, scale {_n(plan.noise_scale(o))}{unit}" + _shared(plan, o, noises)
     )
+    if part.runner_up is not None:
+        up = part.runner_up
+        what = "RMSE" if up.loss == "rmse" else "E|X|"
+        lines.append(f"    runner-up    {up.mechanism}, {what} × {up.ratio:.3g}")
     lines.append(f"    95 % error   {_error(plan, o, rows)}")
     return lines
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from dpframe.answers import Answer, Linear
 from dpframe.budget import Cost, Event
+from dpframe.calibrate import Loss, RunnerUp
 from dpframe.errors import InputError, typed
 from dpframe.keys import KeyTable
 from dpframe.layout import (
@@ -77,6 +78,7 @@ class Request:
     aggregates: tuple[Aggregate, ...]
     target: Target
     mechanism: str = "auto"
+    loss: Loss = "rmse"
     by: tuple[Hashable, ...] | None = None
     keys: Any = field(default=None, hash=False, compare=False, repr=False)
     scalar: bool = False
@@ -119,6 +121,7 @@ class Part:
     mechanism: str
     fused: int
     event: Event  # of all parts that share the noise's budget
+    runner_up: RunnerUp | None = None  # what ``auto`` would have taken else
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpframe.answers import Linear
 from dpframe.budget import Event, compose
-from dpframe.calibrate import choose, worst
+from dpframe.calibrate import Asked, choose, worst
 from dpframe.errors import InputError, did_you_mean
 from dpframe.keys import KeyTable, key_table
 from dpframe.layout import (
@@ -63,7 +63,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     unknown = bool(by) and keys is None
     state = _State(policy, bounding, bool(by) and (keys is None or keys.size > 1), request.limits.threshold)
     for group, target in _split(request, names, unknown):
-        state.add(group, target, request.mechanism, types, thresholded=unknown and not state.events)
+        state.add(group, target, request, types, thresholded=unknown and not state.events)
     selection = None
     if not request.aggregates:
         selection = KeySelection(*state.select_keys(request.target))
@@ -218,7 +218,7 @@ class _State:
         self,
         group: Sequence[tuple[str, Aggregate]],
         target: Target,
-        mechanism: str,
+        request: Request,
         types: Mapping[Hashable, Column],
         *,
         thresholded: bool,
@@ -237,12 +237,15 @@ class _State:
         for_noise = replace(target, delta=target.delta / 2) if thresholded else target
         if target.rho is not None:
             for_noise = replace(target, delta=Fraction(0))
-        name, noises = choose(mechanism, sensitivities, furthest, moving, for_noise)
-        event = worst([n.event for n in noises])
+        asked_noise = Asked(tuple(sensitivities), tuple(furthest), moving, for_noise, thresholded)
+        choice = choose(request.mechanism, asked_noise, request.loss)
+        event = worst([n.event for n in choice.noises])
         first = len(self.parts)
-        for (layout, measure, asked), (l1, l2sq), noise in zip(laid, sensitivities, noises):
+        for (layout, measure, asked), (l1, l2sq), noise in zip(laid, sensitivities, choice.noises):
             column = asked[0][1].column if asked else None
-            self.parts.append(Part(layout, column, l1, l2sq, name, len(laid), event))
+            self.parts.append(
+                Part(layout, column, l1, l2sq, choice.mechanism, len(laid), event, choice.runner_up)
+            )
             part = len(self.parts) - 1
             self.pieces += [Piece(c, measure, noise, part) for c in layout.coordinates]
             self.outputs += [Output(n, a, a.answer(layout), part) for n, a in asked]

@@ -11,6 +11,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import session as sessions
+from dpframe.mechanisms.coarse import Coarse
 from dpframe.noise import strips
 
 KINDS = ("pandas", "polars", "lazy")
@@ -53,6 +54,8 @@ def as_polars(table) -> pl.DataFrame:
 def no_noise(monkeypatch):
     """Draw zeros, so that ``release._noisy`` holds exactly the integers that reach the mechanism."""
     monkeypatch.setattr(strips.StripSampler, "sample", lambda self, size: np.zeros(size, dtype=np.int64))
+    monkeypatch.setattr(Coarse, "sample", lambda self, size: np.zeros(size, dtype=np.int64))
+    monkeypatch.setattr(Coarse, "prepare", lambda self, exact: exact)
 
 
 def exact_integers(bound) -> list[list[int]]:

@@ -496,7 +496,7 @@ def test_the_game_knows_the_delta_of_fixed_compositions():
     free = Budget(Fraction(10), ZERO, ZERO)
     delta, states = worst_delta(free, [response(h, h)], Fraction("4.774568"), h, 11)
     assert states == 101
-    assert math.isclose(delta, 1e-6, rel_tol=1e-4)  # maths.md: 100 discrete Laplace of scale 10
+    assert math.isclose(delta, 1e-6, rel_tol=1e-4)  # 100 discrete Laplace of scale 10
     h = Fraction(1, 1000)
     one = gaussian("1", "0.001", h)
     once = Budget(Fraction(1), Fraction("0.001"), Fraction("0.001"))

@@ -109,7 +109,7 @@ def test_all_is_complete_sorted_and_importable():
 
 
 def test_everything_the_design_names_is_public():
-    """The calls of design.md that this version has."""
+    """The calls that this version has."""
     for name in (
         "Session",
         "count",
@@ -223,7 +223,7 @@ def reached(start: pathlib.Path, packages: tuple[str, ...]) -> list[str]:
 
 
 def test_imports_run_one_way():
-    """design.md, Rooms: plans see no engine and no pipeline, engines no mechanism, noise no privacy."""
+    """Imports run one way: plans see no engine and no pipeline, engines no mechanism, noise no privacy."""
     assert reached(PACKAGE / "plan.py", ("dpframe.engine", "dpframe.pipeline", "dpframe.api")) == []
     assert reached(PACKAGE / "engine", ("dpframe.mechanisms", "dpframe.noise", "dpframe.pipeline")) == []
     assert reached(PACKAGE / "mechanisms", ("pandas", "polars", "dpframe.engine", "dpframe.api")) == []

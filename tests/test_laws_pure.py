@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from decimal import Decimal, getcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -365,21 +364,6 @@ def test_uniform_integers_are_uniform():
     words = iter([2**64 - 1, 2**64 - 1, 5])  # 2**64 - 1 is the one word beyond the last whole run of 3
     with dp.noise.source.replaced(lambda size: next(words).to_bytes(size, "little")):
         assert _below(3, 1).tolist() == [5 % 3]
-
-
-def test_a_calibration_does_not_take_long(capsys):
-    slowest = {}
-    for name in LAWS:
-        mech = dp.mechanism(name)
-        for eps, delta, m in COUNTS[::5] if name == "optimal_count" else GRID[::2]:
-            start = time.perf_counter()
-            mech.calibrate(Fraction(m), 1, Target(eps, delta))
-            slowest[name] = max(
-                slowest.get(name, (0.0,)), (time.perf_counter() - start, str(eps), float(delta), m)
-            )
-    with capsys.disabled():
-        for name, (seconds, *point) in slowest.items():
-            print(f"\n{name}: slowest first calibration {seconds * 1e3:.1f} ms at {point}", end="")
 
 
 def test_calibration_is_deterministic():

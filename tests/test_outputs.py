@@ -573,7 +573,7 @@ def test_a_dict_of_eps_is_absolute_and_unfuses():
 
 
 def test_fused_questions_share_one_eps_and_blocks_share_it_equally():
-    """maths.md, planner's example: two blocks, eps/2 each; a and c share x's noise."""
+    """Two blocks, eps/2 each; a and c share x's noise."""
     plan = FRAME.dp.plan.agg(
         n=dp.count(),
         a=dp.clip_mean("x", bounds=(0, 10)),
@@ -722,7 +722,7 @@ def test_wrong_errors_are_refused(bad):
 
 
 def test_error_finds_the_least_eps_of_the_designs_example():
-    """design.md: error 500 at 10,000 rows of (0, 1e5) needs eps .06 (2.996 * 1e5 / 5e6)."""
+    """Error 500 at 10,000 rows of (0, 1e5) needs eps .06 (2.996 * 1e5 / 5e6)."""
     df = pl.DataFrame({"income": [1.0]})
     plan = df.dp.plan.clip_mean("income", bounds=(0, 1e5), error=500, rows=10_000)
     assert plan.eps == pytest.approx(0.06, abs=0.0002)

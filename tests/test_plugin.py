@@ -163,7 +163,7 @@ def test_two_plugins_for_one_name_are_both_named(tmp_path):
     said = refusal("triple_laplace", example, other)
     assert "'triple_laplace'" in said
     assert "'dpframe_example_plugin:TripleLaplace'" in said
-    assert "'other_plugin:Law'" in said
+    assert "'other_plugin:Law' (package other-plugin)" in said
 
 
 def test_a_plugin_can_not_take_a_built_in_name(tmp_path):

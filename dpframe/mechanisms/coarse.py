@@ -61,7 +61,9 @@ class Coarse(Noise):
 
     @property
     def mean_abs(self) -> float:
-        return self.law.mean_abs * self.step
+        """Of the noise and of the rounding before it, which shows where the noise is 0."""
+        rounding = 0.0 if self.step == 1 else float(self.law.pmf(0)) * self.step / 4
+        return self.law.mean_abs * self.step + rounding
 
     def interval(self, level: float) -> int:
         """Holds the exact integer: the rounding's half step is added."""

@@ -26,6 +26,7 @@ from dpframe.mechanisms.laplace import pure_rho
 from dpframe.mechanisms.table import BITS, TableNoise
 
 SLACK = 1e-14
+LARGEST_EPS = 80  # beyond it e**eps times a probability leaves float64's room
 LEAST_DELTA = 1e-13
 MOST_STEPS = 1 << 19  # on each side of zero
 _SMALL = 1 << 18  # shifts times steps that are always looked at in full
@@ -52,6 +53,11 @@ def asked(sensitivity: Fraction, target: Target, name: str) -> tuple[int, float,
         raise MechanismError(
             f"{name} is certified in float64, for delta from {LEAST_DELTA:g} to 1; it was asked for"
             f" {float(target.delta):.3g}. Hint: mechanism='gaussian'."
+        )
+    if target.eps > LARGEST_EPS:
+        raise MechanismError(
+            f"{name} is fitted number by number, for eps up to {LARGEST_EPS}; it was asked for"
+            f" {float(target.eps):.6g}. Hint: mechanism='laplace'."
         )
     if sensitivity > 1 << 10:
         raise MechanismError(
@@ -107,7 +113,7 @@ def fit(
     """Return a scale within a relative ``precise`` above one that fails, or ``low`` if that holds.
 
     Scales are in sensitivities. ``high`` is where the search starts; it is raised while it fails. A
-    large table is first fitted on an eighth of the steps. While bisecting it only some shifts are
+    large table is first fitted on an eighth of the steps, then to 2**-12. While bisecting it only some shifts are
     looked at; all are at the end, and a shift that fails there joins them.
 
     Raises
@@ -133,7 +139,7 @@ def fit(
 
     if steps >= _COARSER and 8 * len(law(high, steps // 8)) * steps > _SMALL:
         guess = fit(law, low, high, steps // 8, eps, delta, 2.0**-10)
-        low, high = guess * (1 - 2.0**-9), guess * (1 + 2.0**-7)
+        low, high, precise = guess * (1 - 2.0**-9), guess * (1 + 2.0**-8), max(precise, 2.0**-12)
         while holds(low):
             low, high = low * (1 - 2.0**-6), low
     elif holds(low, fully=True):

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -59,7 +60,7 @@ class _Density:
         """P(X >= t) - e**eps P(X >= t+1), where the loss at t is eps (it grows with t)."""
         goal = eps * self.gamma**2
         low, high = -0.5, max(self.a, goal) + 1.0
-        while high - low > 1e-12 * (1 + high):
+        while high - low > 1e-9 * (1 + high):
             t = (low + high) / 2
             low, high = (low, t) if self._r(t + 1) - self._r(t) >= goal else (t, high)
         above = self._upper(high) if high >= 0 else 2 * self.half - self._upper(-high)
@@ -80,7 +81,7 @@ def best_shape(eps: float, delta: float, sigma: float) -> tuple[float, float]:
         low, high = 0.0, sigma
         while _Density(u * high, high).delta(eps) > delta:
             low, high = high, 2 * high
-        while high - low > 1e-6 * high:
+        while high - low > 1e-4 * high:
             g = (low + high) / 2
             low, high = (low, g) if _Density(u * g, g).delta(eps) <= delta else (g, high)
         return _Density(u * high, high).variance(), high
@@ -89,7 +90,7 @@ def best_shape(eps: float, delta: float, sigma: float) -> tuple[float, float]:
     left, right = 1e-3, 2 + math.sqrt(-2 * math.log(delta))
     x, y = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
     fx, fy = fitted(x), fitted(y)
-    for _ in range(10):
+    for _ in range(8):
         if fx[0] <= fy[0]:
             right, y, fy = y, x, fx
             x = right - _GOLDEN * (right - left)
@@ -132,6 +133,7 @@ class FlippedHuber:
         assert target.eps is not None
         a, gamma = best_shape(eps, delta, analytic_sigma(target.eps, target.delta))
 
+        @lru_cache(maxsize=2)  # the scale that is found is looked at three times
         def law(g: float, steps: int) -> Floats:
             return rounded(g * (a / gamma) * steps, g * steps, eps, delta)
 

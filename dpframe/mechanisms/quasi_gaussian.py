@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -58,6 +59,7 @@ class QuasiGaussian:
         steps, eps, delta = fitting.asked(sensitivity, target, self.name)
         assert target.eps is not None
 
+        @lru_cache(maxsize=2)  # the scale that is found is looked at three times
         def law(sigma: float, steps: int) -> Floats:
             return rounded(sigma * steps, steps, eps, delta)
 

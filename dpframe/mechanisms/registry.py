@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from dpframe.errors import MechanismError, did_you_mean
@@ -83,23 +83,28 @@ def mechanism(name: str) -> base.Mechanism:
     if not found:
         raise MechanismError(f"There is no mechanism {name!r}. {did_you_mean(name, names())}")
     if len(found) > 1:
-        owners = " and ".join(repr(p.value) for p in found)
+        owners = " and ".join(map(_owner, found))
         raise MechanismError(f"Two plug-ins offer a mechanism {name!r}: {owners}. Uninstall one.")
     plugin = found[0]
     try:
         loaded = plugin.load()
     except Exception as e:
         raise MechanismError(
-            f"The plug-in {plugin.value!r} for mechanism {name!r} can't be loaded: {type(e).__name__}: {e}"
+            f"The plug-in {_owner(plugin)} for mechanism {name!r} can't be loaded: {type(e).__name__}: {e}"
         ) from e
     if name not in _registered:  # loading may have run the decorator
-        _add(name, loaded() if isinstance(loaded, type) else loaded, f"plug-in {plugin.value!r}")
+        _add(name, loaded() if isinstance(loaded, type) else loaded, f"plug-in {_owner(plugin)}")
     return _registered[name]
 
 
 def names() -> list[str]:
     """The names that :func:`mechanism` knows, plug-ins included, sorted."""
     return sorted({*_BUILT_IN, *_registered, *(p.name for p in entry_points(group=GROUP))})
+
+
+def _owner(p: EntryPoint) -> str:
+    """A plug-in as its user knows it: what is loaded, and the package it came with."""
+    return repr(p.value) if p.dist is None else f"{p.value!r} (package {p.dist.name})"
 
 
 def _add(name: str, mech: object, owner: str) -> None:
@@ -111,6 +116,8 @@ def _add(name: str, mech: object, owner: str) -> None:
     if not isinstance(mech, base.Mechanism):
         missing = [part for part in ("name", "norm", "calibrate") if not hasattr(mech, part)]
         raise MechanismError(f"{owner} for mechanism {name!r} lacks: {', '.join(missing)}.")
+    if mech.name != name:
+        raise MechanismError(f"{owner} for mechanism {name!r} calls itself {mech.name!r}.")
     if mech.norm not in ("L1", "L2"):
         raise MechanismError(f"{owner} for mechanism {name!r} has norm {mech.norm!r}; it is 'L1' or 'L2'.")
     _registered[name] = mech
