@@ -166,7 +166,15 @@ def _remaining(session: Session | None) -> str | None:
         s = current(session)
     except Exception:
         return "a budgeted session is open but not in use here"
-    return None if s._budget.unlimited else f"would still grant eps={show(s.remaining.eps)}"
+    if s._budget.unlimited:
+        return None
+    left = s.remaining
+    asked = (
+        f"eps={show(left.eps)}"
+        if left.eps or not left.rho
+        else f"rho={float(left.rho):.6g} of Gaussian noise"
+    )
+    return f"would still grant {asked}"
 
 
 def question(a: Any, name: str | None) -> stats.Aggregate:

@@ -8,6 +8,7 @@ anywhere (a tolerance is a budget nobody declared).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -149,6 +150,9 @@ def _plain(x: float | Fraction | Decimal) -> Fraction | None:
 class Event:
     """What one charge does to a session, as the filter sees it.
 
+    The first four fields are claims that hold together; the others say which law makes them, for
+    accountants that know more about it.
+
     Attributes
     ----------
     eps : Fraction or None
@@ -161,16 +165,49 @@ class Event:
         The delta that remains when the event is charged by ``rho`` without its eps: 0 for Gaussian
         laws, the threshold's delta when keys are thresholded as well; None where rho holds only
         together with ``delta``.
+    kind : str
+        The law: "gaussian" (continuous or rounded, sensitivity over sigma sqrt(2 rho)),
+        "discrete_gaussian", "laplace" (discrete), "pure" (anything eps-DP), "keys" (delta alone, for the
+        keys that a threshold lets through), or "". A "laplace" or "pure" event without eps has the one
+        whose ``pure_rho`` is rho.
+    steps : int
+        Of "laplace" and "discrete_gaussian": the sensitivity in grid steps (L1, L2), 0 if unknown.
+    moving : int
+        How many coordinates move together, 0 if unknown.
+    parts : tuple of Event
+        What it is composed of; the claims are ``times`` their sums.
+    times : int
+
+    Privacy: accountants believe ``kind``, so core sets it for laws that it knows by theorem and takes it
+    off the events of all others (``dpframe.calibrate``).
     """
 
     eps: Fraction | None
     delta: Fraction
     rho: Fraction
     delta_alone: Fraction | None = None
+    kind: str = ""
+    steps: int = 0
+    moving: int = 0
+    parts: tuple[Event, ...] = ()
+    times: int = 1
 
     @property
     def cost(self) -> Cost:
         return Cost(self.eps, self.delta, self.rho)
+
+    @property
+    def least_delta(self) -> Fraction:
+        """The delta that is charged where the event is charged by rho."""
+        return self.delta if self.delta_alone is None else self.delta_alone
+
+    def leaves(self) -> Iterator[tuple[Event, int]]:
+        """The events that this one is composed of in the end, and how often each occurs."""
+        if not self.parts:
+            yield self, 1
+        for part in self.parts:
+            for leaf, times in part.leaves():
+                yield leaf, times * self.times
 
 
 def compose(events: tuple[Event, ...]) -> Event:
@@ -179,11 +216,25 @@ def compose(events: tuple[Event, ...]) -> Event:
     Privacy: sequential composition of pairs that are each (1-delta_i) of an eps_i-DP and rho_i-zCDP
     pair: eps, delta and rho add up. One part that is known by rho alone makes the whole so.
     """
+    if len(events) == 1:
+        return events[0]
     eps: Fraction | None = Fraction(0)
     delta = rho = Fraction(0)
     for e in events:
         eps = None if eps is None or e.eps is None else eps + e.eps
         delta += e.delta
         rho += e.rho
-    alone = [e.delta if e.delta_alone is None else e.delta_alone for e in events]
-    return Event(eps, delta, rho, sum(alone, Fraction(0)) if sum(alone) < delta else None)
+    alone = sum((e.least_delta for e in events), Fraction(0))
+    return Event(eps, delta, rho, alone if alone < delta else None, parts=events)
+
+
+def repeat(e: Event, times: int) -> Event:
+    """The event of ``times`` equal parts of one call, drawn independently of each other.
+
+    Privacy: as :func:`compose`.
+    """
+    if times == 1:
+        return e
+    alone = None if e.delta_alone is None else times * e.delta_alone
+    eps = None if e.eps is None else times * e.eps
+    return Event(eps, times * e.delta, times * e.rho, alone, parts=(e,), times=times)

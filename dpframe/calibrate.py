@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, cast
 
-from dpframe.budget import Event
+from dpframe.budget import Event, repeat
 from dpframe.errors import MechanismError
 from dpframe.mechanisms import certificate
 from dpframe.mechanisms.base import Mechanism, Noise, Target, checked_scale, sqrt_up
@@ -145,7 +145,8 @@ def _one_by_one(mech: Mechanism, furthest: int, moving: int, target: Target) -> 
 
     Privacy: each of the ``moving`` coordinates has its share of the target, and all shares are charged
     (sequential composition). The law is asked on a coarse grid (see ``mechanisms.coarse``), where
-    a plug-in's claim is recomputed at every shift (the built-in laws are recomputed by the tests).
+    a plug-in's claim is recomputed at every shift (the built-in laws are recomputed by the tests); of what
+    the event says about its law nothing else is believed.
     """
     step = -(-furthest // STEPS)
     moves = -(-furthest // step)
@@ -156,10 +157,10 @@ def _one_by_one(mech: Mechanism, furthest: int, moving: int, target: Target) -> 
     )
     law = _checked(cast(Any, mech), moves, share)
     e = law.event
-    alone = None if e.delta_alone is None else moving * e.delta_alone
     checked_scale(law.scale * step, Fraction(furthest), mech.name)  # draws are multiplied by the step
-    cost = Event(None if e.eps is None else moving * e.eps, moving * e.delta, moving * e.rho, alone)
-    return Coarse(law, step, cost)
+    kind = "pure" if e.eps is not None and not e.delta else ""
+    cost = Event(e.eps, e.delta, e.rho, e.delta_alone, kind, moving=1)
+    return Coarse(law, step, repeat(cost, moving))
 
 
 @lru_cache(maxsize=1024)
@@ -173,7 +174,12 @@ def _checked(mech: Any, moves: int, target: Target) -> Noise:
 
 
 def worst(events: Sequence[Event]) -> Event:
-    """One event for a vector whose every noise claims one for all of it: the largest of each part."""
+    """One event for a vector whose every noise claims one for all of it: the largest of each part.
+
+    Privacy: of Laplace laws at one eps the one with the fewest steps to the sensitivity has the largest
+    Renyi divergence (``dpframe.accounting.renyi``), so the least ``steps`` holds for all.
+    """
+    kinds = {e.kind for e in events}
     eps = None if any(e.eps is None for e in events) else max(e.eps for e in events if e.eps is not None)
     alone = [e.delta_alone for e in events if e.delta_alone is not None]
     return Event(
@@ -181,4 +187,9 @@ def worst(events: Sequence[Event]) -> Event:
         max(e.delta for e in events),
         max(e.rho for e in events),
         max(alone) if len(alone) == len(events) else None,
+        kinds.pop() if len(kinds) == 1 and not any(e.parts for e in events) else "",
+        min(e.steps for e in events),
+        max(e.moving for e in events),
+        events[0].parts if len(set(events)) == 1 else (),
+        events[0].times if len(set(events)) == 1 else 1,
     )

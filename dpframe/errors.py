@@ -36,8 +36,8 @@ class BudgetExceeded(DPError):
     ----------
     requested, remaining : Cost
         What the call asked for and what the session still grants.
-    component : {"eps", "delta", "rho"}
-        The part that ran out.
+    component : {"eps", "delta", "rho", "law"}
+        The part that ran out; "law" if the session's accountant can't add up a charge of this kind.
     label : str or None
         The label of the refused call.
     """

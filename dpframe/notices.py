@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import sys
 import warnings
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpframe.accounting.accountants import others
+from dpframe.accounting.filter import Budget, State
 from dpframe.budget import Event
 from dpframe.errors import BudgetExceeded, DPWarning, show
 
@@ -84,30 +87,29 @@ def _suffix(n: int) -> str:
 def exceeded(session: Session, charge: Charge, component: str, label: str | None) -> BudgetExceeded:
     """The refusal of a charge: what was asked, what remains, which part ran out, what would fit."""
     remaining, budget = session._budget.remaining(session._state), session._budget
+    fits = _what_fits(session, charge.event)
     requested = charge.event.cost
     what = charge.question + (f" (label {label!r})" if label else "")
-    if component == "delta":
-        none = "This session has no delta. Hint: dp.Session(eps=1, delta=1e-6)"
-        text = (
-            none
-            if not budget.delta_calls
-            else (
+    if component == "law":
+        text = _other_law(budget, charge, what)
+    elif component == "delta":
+        text = "This session has no delta. Hint: dp.Session(eps=1, delta=1e-6)"
+        if budget.delta_calls or budget.delta:
+            text = (
                 f"delta is used up: {what} asks for delta={show(requested.delta)}; single calls may use"
-                f" delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is left. Hint: a smaller"
-                " delta=, or a session with a larger delta_calls= (half of delta unless you say)."
-                + _what_fits(session, charge.event)
+                f" delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is left.{fits} Hint: a smaller"
+                f" delta=, or a session with a larger delta_calls= ({_usual(budget)} unless you say)."
             )
-        )
     elif component == "rho":
         text = (
             f"rho is used up: {what} asks for rho={number(requested.rho)}; "
-            f"{number(remaining.rho)} of {number(budget.rho)} remains."
+            f"{number(remaining.rho)} of {number(budget.rho)} remains.{fits}"
         )
     else:
         asked = f"eps={show(requested.eps)}" if requested.eps is not None else f"rho={number(requested.rho)}"
         closed = (
             f" Epsilons can't be added up any more since {session._state.closed_by} was charged by rho."
-            if session._state.closed_by and session._state.eps is None
+            if session._state.closed_by and session._state.eps is None and budget.rules.by_eps
             else ""
         )
         in_rho = f" (or rho={number(remaining.rho)})" if remaining.rho else ""
@@ -115,23 +117,66 @@ def exceeded(session: Session, charge: Charge, component: str, label: str | None
         if requested.eps is not None and left == show(requested.eps):  # they differ beyond the digits shown
             left, asked = repr(float(remaining.eps or 0)), f"eps={float(requested.eps)!r}"
         granted = f"at most eps={left}{in_rho} would be granted of eps={show(budget.eps)}."
+        if not remaining.eps:
+            granted = f"at most rho={number(remaining.rho)} would be granted of eps={show(budget.eps)}."
         if not remaining.eps and not remaining.rho:
             granted = f"nothing is left of eps={show(budget.eps)}. Earlier answers are in s.releases."
-        text = f"eps is used up: {what} asks for {asked}; {granted}{closed}" + _what_fits(
-            session, charge.event
-        )
+        text = f"eps is used up: {what} asks for {asked}; {granted}{closed}{fits}"
+        if _gaussian(charge.event) and remaining.rho:
+            text += f" Hint: rho={_digits(remaining.rho, math.floor)}"
     return BudgetExceeded(text, requested=requested, remaining=remaining, component=component, label=label)
 
 
 def _what_fits(session: Session, event: Event) -> str:
-    """For Gaussian events: the noise multiplier that B would grant."""
-    if event.delta_alone is None:
+    """For Gaussian events the noise multiplier that sums of rho would grant; and who would grant this event."""
+    budget, left = session._budget, session._budget.remaining(session._state).rho
+    text = ""
+    if _gaussian(event) and left:
+        sigma = _digits(float(1 / (2 * left)) ** 0.5, math.ceil)
+        text = (
+            f" Gaussian noise would fit at sigma = {sigma} sensitivities (rho={_digits(left, math.floor)})."
+        )
+    elif _gaussian(event) and not budget.delta:
+        text = " Gaussian noise needs a session with delta."
+    fresh, _ = budget.grant(event, State(), "")  # does it only come too late?
+    if fresh is not None or session._part or session._whole is not None:
+        return text
+    return text + _elsewhere(budget, event)
+
+
+def _gaussian(event: Event) -> bool:
+    return any(leaf.kind == "gaussian" for leaf, _ in event.leaves())
+
+
+def _elsewhere(budget: Budget, event: Event) -> str:
+    """The accountants that would grant an event that this one can't."""
+    able = others(budget, event)
+    if not able:
         return ""
-    left = session._budget.remaining(session._state).rho
-    if not left:
-        return " Gaussian noise needs a session with delta. Hint: delta_calls=delta lets one call use it all."
-    sigma = float(1 / (2 * left)) ** 0.5
-    return f" Gaussian noise would fit at sigma = {sigma:.4g} sensitivities. Hint: rho={float(left):.4g}"
+    return f" A session opened with accountant={' or '.join(map(repr, able))} would grant it."
+
+
+def _other_law(budget: Budget, charge: Charge, what: str) -> str:
+    if budget.rules.name == "gdp":
+        return (
+            f"The accountant 'gdp' adds up Gaussian noise alone, and {what} asks for {charge.mechanism}."
+            f"{_elsewhere(budget, charge.event)} Hint: mechanism='gaussian' with delta=1e-7, or with rho=0.01."
+        )
+    return (
+        f"The accountant {budget.rules.name!r} adds up epsilons, and {what} has none: it asks for"
+        f" rho={number(charge.event.rho)}.{_elsewhere(budget, charge.event)} Hint: eps=0.5, with delta=1e-7 for"
+        " Gaussian noise."
+    )
+
+
+def _usual(budget: Budget) -> str:
+    return {"sum": "all of delta", "gdp": "none of delta"}.get(budget.accountant, "half of delta")
+
+
+def _digits(x: Fraction | float, rounded: Callable[[float], int]) -> str:
+    """Four digits of ``x``, rounded so that what a message offers is granted."""
+    step = 10.0 ** (math.floor(math.log10(x)) - 3)
+    return f"{rounded(float(x) / step) * step:.4g}"
 
 
 def number(x: Fraction | None) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from dpframe.accounting.filter import Budget
 from dpframe.api import FrameDP
-from dpframe.budget import Event, Number, rational, round_up
+from dpframe.budget import Event, Number, rational, repeat
 from dpframe.errors import InputError, ReleaseFailed, did_you_mean, show
 from dpframe.keys import KeyTable, key_table
 from dpframe.mechanisms.laplace import pure_rho
@@ -114,11 +114,12 @@ def make_partition(
     many = (bounding.groups or 1 if bounding else 1) * (2 if policy.replace else 1)
     if rho is not None:
         cap = rational(rho, "rho")
-        event, budget = Event(None, Fraction(0), round_up(many * cap)), Budget(rho=cap, by="rho")
+        one, budget = Event(None, Fraction(0), cap), Budget(rho=cap, accountant="zcdp")
     else:
         cap = rational(eps, "eps")
-        event = Event(many * cap, many * d, many * pure_rho(cap))
-        budget = Budget(cap, d, d, by="eps")
+        one = Event(cap, d, pure_rho(cap), kind="" if d else "pure")
+        budget = Budget(cap, d, d, accountant="sum")
+    event = repeat(one, many)
     names = ", ".join(map(repr, by))
     question = (
         f"partition_by({names}): {table.size} parts of {'rho' if rho is not None else 'eps'}={show(cap)}"

@@ -277,8 +277,7 @@ class _State:
         noise = self.pieces[where[0]].noise
         least = least_threshold(noise, len(where), most, per_key_delta(keys_delta, self.groups))
         self.threshold = Threshold(where, least, layout.grid.count, counted, keys_delta)
-        alone = None if event.delta_alone is None else event.delta_alone + keys_delta
-        return Event(event.eps, event.delta + keys_delta, event.rho, alone)
+        return compose((event, Event(Fraction(0), keys_delta, Fraction(0), kind="keys")))
 
     def select_keys(self, target: Target) -> tuple[Fraction, float]:
         """(eps', delta') of a release of keys alone; charged as an (eps, delta) event.

@@ -54,6 +54,12 @@ class Session:
         The part of delta that single calls may use (default: half); the rest converts rho.
     rho : number
         Instead of ``eps``: the total zCDP cost. The guarantee is then delta_calls-approximate rho-zCDP.
+    accountant : {"union", "sum", "zcdp", "rdp", "gdp"}
+        What is added up to see whether a call is granted (docs/accounting.md); fixed when the session
+        opens. ``delta_calls`` is by default half of delta, all of it under "sum", none under "gdp".
+    order : number, optional
+        The order of the Renyi divergence of ``accountant="rdp"``. By default the one at which (eps,
+        delta - delta_calls) pays for most Gaussian noise.
     neighbors : {"add_remove", "replace_one"}
         What one protected row may do: appear or vanish, or become another.
     unit : str or list of str, optional
@@ -66,7 +72,8 @@ class Session:
     Raises
     ------
     InputError
-        For a budget that is not a positive finite number, or an unknown relation.
+        For a budget that is not a positive finite number, an unknown relation or accountant, or an
+        accountant that could grant nothing.
 
     Notes
     -----
@@ -91,6 +98,8 @@ class Session:
         delta: Number | None = None,
         delta_calls: Number | None = None,
         rho: Number | None = None,
+        accountant: str = "union",
+        order: Number | None = None,
         neighbors: str = "add_remove",
         unit: str | list[str] | None = None,
         max_groups: int | None = None,
@@ -107,7 +116,7 @@ class Session:
             raise InputError(
                 "max_groups, max_rows_per_group and max_rows go with unit=. Hint: unit='user_id'"
             )
-        self._setup(read_budget(eps, delta, delta_calls, rho), policy, limits)
+        self._setup(read_budget(eps, delta, delta_calls, rho, accountant, order), policy, limits)
         _open.add(self)
 
     def _setup(self, budget: Budget, policy: Policy, limits: Limits | None = None) -> None:
@@ -231,7 +240,8 @@ class Session:
         )
         first = self._asked.setdefault(charge.same, self._charges)
         repeat = first if first != self._charges else None
-        closes = before.eps is not None and state.eps is None and self._budget.eps is not None
+        counted = self._budget.eps is not None and self._budget.rules.by_eps
+        closes = counted and before.eps is not None and state.eps is None
         entry = Entry(
             self._charges,
             now,
@@ -242,6 +252,7 @@ class Session:
             repeat,
             source.is_private(),
             closes,
+            charge.event,
             frame,
         )
         self._charges += 1
@@ -317,7 +328,7 @@ class Session:
         """
         return as_frame(list(self._entries))
 
-    def split(self, shares: int | Mapping[str, Number], *, by: str = "eps") -> Any:
+    def split(self, shares: int | Mapping[str, Number], *, by: str | None = None) -> Any:
         """Divide an unspent budget into sessions of their own.
 
         Parameters
@@ -325,16 +336,24 @@ class Session:
         shares : int or mapping
             A number of equal parts (a list comes back), or names with their fractions (a dict comes
             back; the fractions add up to at most 1).
-        by : {"eps", "rho"}
-            Whether the parts share eps (each grants while its epsilons add up to its share) or rho.
+        by : {"eps", "rho"}, optional
+            Whether the parts share eps (each grants while its epsilons add up to its share) or rho (as
+            this session's accountant measures it). By default eps under the accountants "union" and
+            "sum", else rho.
 
         Notes
         -----
         Privacy: all parts are one transcript of this session's filter: sums of shares of eps and
         delta_calls (or of rho) are at most the whole. This session grants nothing more.
         """
-        if by not in ("eps", "rho"):
-            raise InputError(f"by={typed(by)} must be 'eps' or 'rho'.")
+        if by not in ("eps", "rho", None):
+            raise InputError(f"by={typed(by)} must be 'eps' or 'rho'. Hint: by='eps'")
+        rules = self._budget.rules
+        how = by or rules.shares
+        if by == "eps" and not rules.by_eps and self._budget.eps is not None:
+            raise InputError(
+                f"The accountant {rules.name!r} adds up no epsilons that could be shared. Hint: by='rho'"
+            )
         if isinstance(shares, Mapping):
             parts = {k: rational(v, f"shares[{k!r}]") for k, v in shares.items()}
         elif isinstance(shares, int) and not isinstance(shares, bool) and shares > 0:
@@ -351,10 +370,10 @@ class Session:
             self._check_process()
             if self._split or self._charges:
                 raise InputError("Only an unspent session can be split.")
-            if by == "rho" and not self._budget.rho_limit:
+            if how == "rho" and not self._budget.rho_limit:
                 raise InputError("This session has no rho to share. Hint: open it with delta= or rho=.")
             self._split = True
-            children = {k: self._child(self._budget.share(f, by)) for k, f in parts.items()}
+            children = {k: self._child(self._budget.share(f, how)) for k, f in parts.items()}
             _open.discard(self)
         return children if isinstance(shares, Mapping) else list(children.values())
 
@@ -374,6 +393,7 @@ class Session:
             total += f", delta={show(b.delta)}"
         elif b.delta_calls:
             total += f", delta_calls={show(b.delta_calls)}"
+        total += f", accountant {b.unusual}" if b.unusual else ""
         return (
             f"<dpframe session: {total} per {self._policy.unit_name} ({self._policy.neighbors}),"
             f" {self._charges} charge{'s' * (self._charges != 1)}, spent {_cost(self.spent)}"

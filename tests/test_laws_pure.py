@@ -100,7 +100,7 @@ def test_a_staircase_is_pure_at_every_shift():
         [Fraction(e) for e in EPS] + [Fraction(30), Fraction(80)], (1, 2, 3, 8, 37, 64)
     ):
         law = noise("staircase", eps, 0, m)
-        assert law.event == dp.budget.Event(eps, Fraction(0), pure_rho(eps), None)
+        assert law.event == dp.budget.Event(eps, Fraction(0), pure_rho(eps), kind="pure")
         level = [(abs(k) + m - law.near) // m for k in range(-5 * m, 5 * m + 1)]
         assert max(abs(a - b) for j in range(1, m + 1) for a, b in zip(level, level[j:])) == 1
         assert law.levels >= 1 / eps
@@ -121,7 +121,7 @@ def test_cores_certificate_accepts_them(name):
 
 def test_a_staircase_serves_rho():
     law = dp.mechanism("staircase").calibrate(Fraction(8), 1, Target(rho=Fraction(1, 10)))
-    assert law.event == dp.budget.Event(None, Fraction(0), Fraction(1, 10))
+    assert law.event == dp.budget.Event(None, Fraction(0), Fraction(1, 10), kind="pure")
     assert float(pure_rho(1 / law.levels)) == pytest.approx(0.1, rel=1e-12)
     certificate.check(law, 8, "staircase")
 

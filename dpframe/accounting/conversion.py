@@ -1,7 +1,9 @@
-"""zCDP to (eps, delta) and back, rounded outward.
+"""zCDP and GDP to (eps, delta) and back, rounded outward: costs up, budgets down.
 
-Source: Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy" (2020), Prop. 12:
+Sources: Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy" (2020), Prop. 12:
 rho-zCDP gives (eps, delta) for eps = rho*a + ln(1 - 1/a) - (ln delta + ln a)/(a - 1), for every a > 1.
+Dong, Roth, Su, "Gaussian differential privacy" (2022): mu-GDP is (eps, delta)-DP for every eps with
+delta = Phi(mu/2 - eps/mu) - e**eps * Phi(-mu/2 - eps/mu), the curve of Gaussian noise of sigma = 1/mu.
 """
 
 from __future__ import annotations
@@ -25,6 +27,16 @@ def eps_of_rho(rho: float, delta: float) -> float:
         return 0.0
     if not 0 < delta < 1:
         return math.inf
+    return max(0.0, _best(rho, delta)[0] * _MARGIN + 1e-15)
+
+
+def best_order(rho: float, delta: float) -> float:
+    """The order at which ``rho`` converts best, less 1."""
+    return math.exp(_best(rho, delta)[1])
+
+
+def _best(rho: float, delta: float) -> tuple[float, float]:
+    """(the least bound, log of the order less 1)."""
     log_delta = math.log(delta)
 
     def bound(log_a1: float) -> float:  # a = 1 + exp(log_a1)
@@ -45,7 +57,7 @@ def eps_of_rho(rho: float, delta: float) -> float:
             low, x, fx = x, y, fy
             y = low + golden * (high - low)
             fy = bound(y)
-    return max(0.0, min(fx, fy) * _MARGIN + 1e-15)
+    return (fx, x) if fx <= fy else (fy, y)
 
 
 @lru_cache(maxsize=1024)
@@ -62,3 +74,43 @@ def rho_of_eps(eps: Fraction, delta: Fraction) -> Fraction:
         else:
             high = middle
     return round_down(low)
+
+
+def delta_of_mu(mu: float, eps: float) -> float:
+    """The delta of mu-GDP at ``eps``, rounded up."""
+    from dpframe.mechanisms.gaussian import analytic_delta
+
+    return min(1.0, analytic_delta(1 / mu, eps)) if mu > 0 else 0.0
+
+
+@lru_cache(maxsize=4096)
+def eps_of_mu(mu: float, delta: float) -> float:
+    """The least eps (rounded up) for which anything mu-GDP is (eps, delta)-DP."""
+    if mu <= 0:
+        return 0.0
+    if not 0 < delta < 1:
+        return math.inf
+    if delta_of_mu(mu, 0.0) <= delta:
+        return 0.0
+    low, high = 0.0, mu * mu / 2 + mu
+    while delta_of_mu(mu, high) > delta:
+        low, high = high, 2 * high
+    while high - low > high * 2.0**-46:
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta_of_mu(mu, middle) <= delta else (middle, high)
+    return high * _MARGIN + 1e-15
+
+
+@lru_cache(maxsize=1024)
+def mu_of_eps(eps: Fraction, delta: Fraction) -> Fraction:
+    """The largest mu (rounded down) for which anything mu-GDP is (eps, delta)-DP; 0 when delta is 0."""
+    if delta <= 0:
+        return Fraction(0)
+    e, d = float(eps), float(delta) * (1 - 2.0**-48)
+    low, high = 0.0, 1.0
+    while delta_of_mu(high, e) <= d:
+        low, high = high, 2 * high
+    while high - low > high * 2.0**-46:
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta_of_mu(middle, e) <= d else (low, middle)
+    return round_down(low * (1 - 2.0**-44))

@@ -7,6 +7,9 @@ carries (eps_i, delta_i, rho_i). It is granted iff the deltas stay within ``delt
 * (A) the sum of eps_i over *all* events is at most eps, or
 * (B) the sum of rho_i over *all* events is at most rho(eps, delta_z).
 
+That is the accountant ``union``. Others use A alone or B alone, with another rho_i and another
+conversion (``dpframe.accounting.accountants``); the rule is the same.
+
 Privacy: every event is (1 - delta_i) * (a pair that is eps_i-DP and rho_i-zCDP) + delta_i * (anything).
 The bad parts weigh at most delta_calls together. Of the rest, a transcript that ends within A has
 \\|loss\\| <= eps and adds nothing to delta; any other ends within B, where B held all along because sums
@@ -20,19 +23,19 @@ An event without eps (``rho=`` calls; Gaussian events when delta_calls is used u
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpframe.accounting.conversion import eps_of_rho, rho_of_eps
+from dpframe.accounting.accountants import ACCOUNTANTS, Union
 from dpframe.budget import Cost, Event, round_up
-from dpframe.mechanisms.laplace import eps_of_pure_rho
 
 ZERO = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Sums over everything granted so far. ``eps`` is None once A is closed."""
+    """Sums over everything granted so far, as charged. ``eps`` is None once A is closed."""
 
     eps: Fraction | None = ZERO
     delta: Fraction = ZERO
@@ -40,6 +43,7 @@ class State:
     closed_by: str | None = None
 
     def after(self, e: Event, name: str) -> State:
+        """The state after an event, which is given as it is charged."""
         closed = self.closed_by or (name if e.eps is None else None)
         eps = None if self.eps is None or e.eps is None else self.eps + e.eps
         return State(eps, self.delta + e.delta, self.rho + e.rho, closed)
@@ -49,14 +53,36 @@ class State:
 class Budget:
     """A fixed target. Without ``eps`` it is a rho budget; without either it is no limit.
 
-    ``by`` restricts the rule for shares made by ``split``: "eps" leaves A alone, "rho" B alone.
+    Attributes
+    ----------
+    eps : Fraction or None
+    delta, delta_calls : Fraction
+    rho : Fraction or None
+        What rho may add up to, where that is typed or a share, rather than computed from (eps, delta_z).
+    accountant : str
+        A key of ``ACCOUNTANTS``; a rho budget of "union" is one of "zcdp".
+    order : Fraction or None
+        Of "rdp".
     """
 
     eps: Fraction | None = None
     delta: Fraction = ZERO
     delta_calls: Fraction = ZERO
     rho: Fraction | None = None
-    by: str = "both"
+    accountant: str = "union"
+    order: Fraction | None = None
+
+    @property
+    def rules(self) -> Union:
+        in_rho = self.eps is None and self.rho is not None and self.accountant == "union"
+        return ACCOUNTANTS["zcdp" if in_rho else self.accountant]
+
+    @property
+    def unusual(self) -> str:
+        """The accountant, where it is not the one that a budget of this kind has unless one says."""
+        usual = ("zcdp",) if self.eps is None else ("union",) if self.delta else ("union", "sum")
+        at = f" at order {float(self.order):.6g}" if self.order else ""
+        return "" if self.rules.name in usual else self.rules.name + at
 
     @property
     def unlimited(self) -> bool:
@@ -69,45 +95,42 @@ class Budget:
     @property
     def rho_limit(self) -> Fraction:
         """What the sum of rho may reach (B)."""
-        if self.by == "eps":
-            return ZERO
-        if self.rho is not None:
-            return self.rho
-        return ZERO if self.eps is None else rho_of_eps(self.eps, self.delta_z)
-
-    def charged(self, e: Event, state: State) -> Event:
-        """The event as it is charged: Gaussian events fall back to rho when no delta is left for them.
-
-        A budget in rho charges them so from the start; rho holds without any delta.
-        """
-        if e.delta_alone is None or e.eps is None or self.unlimited:
-            return e
-        in_rho = self.eps is None
-        if in_rho or (state.delta + e.delta > self.delta_calls and self.by != "eps"):
-            return Event(None, e.delta_alone, e.rho)
-        return e
+        return self.rho if self.rho is not None else self.rules.limit(self)
 
     def grant(self, e: Event, state: State, name: str) -> tuple[State | None, str]:
-        """(the next state, "") or (None, the part that ran out)."""
-        charged = self.charged(e, state)
-        after = state.after(charged, name)
+        """(the next state, "") or (None, what is short: "eps", "delta" or "rho", or "law").
+
+        "law" means that the accountant can't add up events of this kind at all.
+        """
         if self.unlimited:
-            return after, ""
+            return state.after(e, name), ""
+        charged = self.rules.charged(self, e, state)
+        if charged is None:
+            return None, "law"
+        after = state.after(charged, name)
         if after.delta > self.delta_calls:
             return None, "delta"
-        by_eps = self.by != "rho" and self.eps is not None and after.eps is not None and after.eps <= self.eps
-        by_rho = self.rho_limit > 0 and after.rho <= self.rho_limit
-        if by_eps or by_rho:
+        by_eps = self.rules.by_eps and self.eps is not None and after.eps is not None
+        if (by_eps and after.eps <= self.eps) or after.rho <= self.rho_limit > 0:  # type: ignore[operator]
             return after, ""
         if self.eps is None:
             return None, "rho"
-        return None, "eps" if charged is e else "delta"
+        return None, "delta" if self.rules.by_eps and charged is not e else "eps"
+
+    def state_of(self, events: Iterable[Event]) -> State:
+        """The state after granted events, oldest first, however long ago they were granted."""
+        state = State()
+        for e in events:
+            charged = e if self.unlimited else self.rules.charged(self, e, state)
+            assert charged is not None
+            state = state.after(charged, "")
+        return state
 
     def spent(self, state: State) -> Cost:
         """The odometer: the least eps that describes what was granted, its delta, and the sum of rho."""
         best, delta = state.eps, state.delta
-        if self.delta_z > 0 and state.rho > 0:
-            by_rho = round_up(eps_of_rho(float(state.rho), float(self.delta_z)))
+        if self.delta_z > 0 and state.rho > 0 and self.rho_limit > 0:
+            by_rho = round_up(self.rules.eps_of(self, state.rho))
             if best is None or by_rho < best:
                 best, delta = by_rho, delta + self.delta_z
         return Cost(best, delta, state.rho)
@@ -115,17 +138,22 @@ class Budget:
     def remaining(self, state: State) -> Cost:
         """The largest pure eps that would be granted now, and what is left of delta_calls and of rho."""
         left_rho = max(ZERO, self.rho_limit - state.rho)
-        by_rho = eps_of_pure_rho(left_rho) if left_rho else ZERO
+        by_rho = self.rules.pure_eps(self, left_rho) if left_rho else ZERO
         by_eps = ZERO
-        if self.eps is not None and state.eps is not None and self.by != "rho":
+        if self.eps is not None and state.eps is not None and self.rules.by_eps:
             by_eps = max(ZERO, self.eps - state.eps)
         return Cost(max(by_eps, by_rho), max(ZERO, self.delta_calls - state.delta), left_rho)
 
     def share(self, fraction: Fraction, by: str) -> Budget:
-        """An exact share of an unspent budget (see ``Session.split``)."""
-        rho = self.rho_limit * fraction if by == "rho" or self.eps is None else None
-        eps = None if rho is not None else self.eps
-        if eps is None:
-            return Budget(None, self.delta_calls * fraction, self.delta_calls * fraction, rho, "rho")
+        """An exact share of an unspent budget (see ``Session.split``).
+
+        Shares of eps are granted by sums of eps alone, shares of rho by sums of rho alone, each
+        measured as this budget measures it.
+        """
         calls = self.delta_calls * fraction
-        return replace(self, eps=eps * fraction, delta=calls, delta_calls=calls, by="eps")
+        if by == "eps" and self.eps is not None:
+            return Budget(self.eps * fraction, calls, calls, accountant="sum")
+        alone = "zcdp" if self.rules.by_eps else self.accountant
+        return replace(
+            self, eps=None, delta=calls, delta_calls=calls, rho=self.rho_limit * fraction, accountant=alone
+        )

@@ -140,5 +140,7 @@ class DiscreteGaussian:
                 " Hint: rho=0.05, or mechanism='gaussian'"
             )
         sigma = Fraction(float_up(sqrt_up(sensitivity**2 / (2 * target.rho))))
-        cost = Event(None, Fraction(0), target.rho)
+        cost = Event(
+            None, Fraction(0), target.rho, None, "discrete_gaussian", max(1, int(sensitivity)), moving
+        )
         return DiscreteGaussianNoise(checked_scale(sigma, sensitivity, self.name), cost)

@@ -137,11 +137,12 @@ class Gaussian:
         """Privacy: sigma is rounded up, rho is computed from the rounded sigma and rounded up."""
         if target.rho is not None:
             sigma = Fraction(float_up(sqrt_up(sensitivity**2 / (2 * target.rho))))
-            cost = Event(None, Fraction(0), target.rho)
+            cost = Event(None, Fraction(0), target.rho, None, "gaussian", 0, moving)
         elif target.eps is not None and target.delta > 0:
             unit = Fraction(analytic_sigma(target.eps, target.delta))
             sigma = Fraction(float_up(sensitivity * unit))
-            cost = Event(target.eps, target.delta, round_up(1 / (2 * unit**2)), Fraction(0))
+            rho = round_up(1 / (2 * unit**2))
+            cost = Event(target.eps, target.delta, rho, Fraction(0), "gaussian", 0, moving)
         else:
             raise MechanismError(
                 "gaussian noise has no pure guarantee: it needs delta or rho. Hint: delta=1e-6, or rho=0.05,"

@@ -60,5 +60,5 @@ class GaussianClassic:
             )
         sigma = Fraction(float_up(sensitivity * Fraction(unit)))
         rho = round_up(1 / (2 * Fraction(unit) ** 2))
-        cost = Event(target.eps, target.delta, rho, Fraction(0))
+        cost = Event(target.eps, target.delta, rho, Fraction(0), "gaussian", 0, moving)
         return RoundedGaussian(checked_scale(sigma, sensitivity, self.name), cost)

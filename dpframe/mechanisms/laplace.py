@@ -122,14 +122,15 @@ class Laplace:
 
     def calibrate(self, sensitivity: Fraction, moving: int, target: Target) -> DiscreteLaplace:
         """Privacy: b = Delta1/eps exactly, as a rational; a delta in the target is not used or charged."""
+        steps = max(1, int(sensitivity))
         if target.eps is not None:
             eps = target.eps
-            cost = Event(eps, Fraction(0), pure_rho(eps))
+            cost = Event(eps, Fraction(0), pure_rho(eps), None, "laplace", steps, moving)
         elif target.rho is not None:
             eps = eps_of_pure_rho(target.rho)
             if eps <= 0:
                 raise MechanismError("rho is too small to draw noise for.")
-            cost = Event(None, Fraction(0), target.rho)
+            cost = Event(None, Fraction(0), target.rho, None, "laplace", steps, moving)
         else:
             raise MechanismError("laplace needs eps or rho.")
         return DiscreteLaplace(checked_scale(sensitivity / eps, sensitivity, self.name), cost)

@@ -106,12 +106,12 @@ def permute_and_flip(
 
 def exponential_event(eps: Fraction) -> Event:
     """What one draw of :func:`exponential` costs."""
-    return Event(eps, Fraction(0), min(round_up(eps**2 / 8), pure_rho(eps)))
+    return Event(eps, Fraction(0), min(round_up(eps**2 / 8), pure_rho(eps)), kind="pure")
 
 
 def permute_and_flip_event(eps: Fraction) -> Event:
     """What one draw of :func:`permute_and_flip` costs."""
-    return Event(eps, Fraction(0), pure_rho(eps))
+    return Event(eps, Fraction(0), pure_rho(eps), kind="pure")
 
 
 def exponential_law(

@@ -146,10 +146,10 @@ class Staircase:
         """Privacy: eps is used exactly, as a rational; a delta in the target is not used or charged."""
         if target.eps is not None:
             eps = target.eps
-            cost = Event(eps, Fraction(0), pure_rho(eps))
+            cost = Event(eps, Fraction(0), pure_rho(eps), kind="pure")
         elif target.rho is not None:
             eps = eps_of_pure_rho(target.rho)
-            cost = Event(None, Fraction(0), target.rho)
+            cost = Event(None, Fraction(0), target.rho, kind="pure")
         else:
             raise MechanismError("staircase needs eps or rho. Hint: eps=1")
         if eps <= 0:
