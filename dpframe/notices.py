@@ -11,11 +11,12 @@ from collections.abc import Hashable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpframe.budget import Event
+from dpframe.budget import Cost, Event
 from dpframe.errors import BudgetExceeded, DPWarning, show
 
 if TYPE_CHECKING:
     from dpframe.account import Entry
+    from dpframe.accounting.filter import Budget, State
     from dpframe.plan import Charge
     from dpframe.session import Session
 
@@ -81,21 +82,31 @@ def _suffix(n: int) -> str:
     return "th" if 10 <= n % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
 
 
-def exceeded(session: Session, charge: Charge, component: str, label: str | None) -> BudgetExceeded:
-    """The refusal of a charge: what was asked, what remains, which part ran out, what would fit."""
-    remaining, budget = session._budget.remaining(session._state), session._budget
+def exceeded(
+    budget: Budget, state: State, charge: Charge, component: str, label: str | None, whose: str = ""
+) -> BudgetExceeded:
+    """The refusal of a charge: what was asked, what remains, which part ran out, what would fit.
+
+    ``whose`` names the budget of a ledger; without it, it is a session's.
+    """
+    remaining = budget.remaining(state)
     requested = charge.event.cost
     what = charge.question + (f" (label {label!r})" if label else "")
+    kind = "ledger" if whose else "session"
     if component == "delta":
-        none = "This session has no delta. Hint: dp.Session(eps=1, delta=1e-6)"
+        none = (
+            "It has no delta. Hint: delta= when the ledger is created"
+            if whose
+            else "This session has no delta. Hint: dp.Session(eps=1, delta=1e-6)"
+        )
         text = (
             none
             if not budget.delta_calls
             else (
                 f"delta is used up: {what} asks for delta={show(requested.delta)}; single calls may use"
                 f" delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is left. Hint: a smaller"
-                " delta=, or a session with a larger delta_calls= (half of delta unless you say)."
-                + _what_fits(session, charge.event)
+                f" delta=, or a {kind} with a larger delta_calls= (half of delta unless you say)."
+                + _what_fits(remaining, charge.event, kind)
             )
         )
     elif component == "rho":
@@ -106,8 +117,8 @@ def exceeded(session: Session, charge: Charge, component: str, label: str | None
     else:
         asked = f"eps={show(requested.eps)}" if requested.eps is not None else f"rho={number(requested.rho)}"
         closed = (
-            f" Epsilons can't be added up any more since {session._state.closed_by} was charged by rho."
-            if session._state.closed_by and session._state.eps is None
+            f" Epsilons can't be added up any more since {state.closed_by} was charged by rho."
+            if state.closed_by and state.eps is None
             else ""
         )
         in_rho = f" (or rho={number(remaining.rho)})" if remaining.rho else ""
@@ -116,20 +127,22 @@ def exceeded(session: Session, charge: Charge, component: str, label: str | None
             left, asked = repr(float(remaining.eps or 0)), f"eps={float(requested.eps)!r}"
         granted = f"at most eps={left}{in_rho} would be granted of eps={show(budget.eps)}."
         if not remaining.eps and not remaining.rho:
-            granted = f"nothing is left of eps={show(budget.eps)}. Earlier answers are in s.releases."
+            earlier = "" if whose else " Earlier answers are in s.releases."
+            granted = f"nothing is left of eps={show(budget.eps)}.{earlier}"
         text = f"eps is used up: {what} asks for {asked}; {granted}{closed}" + _what_fits(
-            session, charge.event
+            remaining, charge.event, kind
         )
+    text = f"{whose}: {text}" if whose else text
     return BudgetExceeded(text, requested=requested, remaining=remaining, component=component, label=label)
 
 
-def _what_fits(session: Session, event: Event) -> str:
+def _what_fits(remaining: Cost, event: Event, kind: str) -> str:
     """For Gaussian events: the noise multiplier that B would grant."""
     if event.delta_alone is None:
         return ""
-    left = session._budget.remaining(session._state).rho
+    left = remaining.rho
     if not left:
-        return " Gaussian noise needs a session with delta. Hint: delta_calls=delta lets one call use it all."
+        return f" Gaussian noise needs a {kind} with delta. Hint: delta_calls=delta lets one call use it all."
     sigma = float(1 / (2 * left)) ** 0.5
     return f" Gaussian noise would fit at sigma = {sigma:.4g} sensitivities. Hint: rho={float(left):.4g}"
 

@@ -217,7 +217,7 @@ class Session:
                     )
                 state, component = s._budget.grant(charge.event, s._state, name)
                 if state is None:
-                    raise exceeded(s, charge, component, label)
+                    raise exceeded(s._budget, s._state, charge, component, label)
                 after.append(state)
             now = dt.datetime.now(dt.UTC)
             return [s._record(state, charge, label, now, frame) for s, state in zip(chain, after)]
