@@ -19,6 +19,7 @@ from dpframe.errors import (
     ReleaseFailed,
 )
 from dpframe.keys import public
+from dpframe.ledger import Ledger
 from dpframe.mechanisms.registry import mechanism, register_mechanism, unregister_mechanism
 from dpframe.mechanisms.registry import names as mechanisms
 from dpframe.plan import Plan
@@ -51,6 +52,7 @@ __all__ = [
     "DPWarning",
     "FrameDP",
     "InputError",
+    "Ledger",
     "LedgerError",
     "MechanismError",
     "NoSession",

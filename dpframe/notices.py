@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.accounting.accountants import others
 from dpframe.accounting.filter import Budget, State
-from dpframe.budget import Event
+from dpframe.budget import Cost, Event
 from dpframe.errors import BudgetExceeded, DPWarning, show
 
 if TYPE_CHECKING:
@@ -84,21 +84,35 @@ def _suffix(n: int) -> str:
     return "th" if 10 <= n % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
 
 
-def exceeded(session: Session, charge: Charge, component: str, label: str | None) -> BudgetExceeded:
-    """The refusal of a charge: what was asked, what remains, which part ran out, what would fit."""
-    remaining, budget = session._budget.remaining(session._state), session._budget
-    fits = _what_fits(session, charge.event)
+def exceeded(
+    budget: Budget,
+    state: State,
+    charge: Charge,
+    component: str,
+    label: str | None,
+    whose: str = "",
+    *,
+    divided: bool = False,
+) -> BudgetExceeded:
+    """The refusal of a charge: what was asked, what remains, which part ran out, what would fit.
+
+    ``whose`` names the budget of a ledger; without it, it is a session's. ``divided``: the budget is a share
+    of another's, so that no accountant could be chosen for it.
+    """
+    remaining, kind = budget.remaining(state), "ledger" if whose else "session"
+    fits = _what_fits(budget, remaining, charge.event, kind, divided)
     requested = charge.event.cost
     what = charge.question + (f" (label {label!r})" if label else "")
     if component == "law":
-        text = _other_law(budget, charge, what)
+        text = _other_law(budget, charge, what, kind)
     elif component == "delta":
-        text = "This session has no delta. Hint: dp.Session(eps=1, delta=1e-6)"
+        where = "when the ledger is created" if whose else "as in dp.Session(eps=1, delta=1e-6)"
+        text = f"This {kind} has no delta. Hint: delta=1e-6 {where}"
         if budget.delta_calls or budget.delta:
             text = (
                 f"delta is used up: {what} asks for delta={show(requested.delta)}; single calls may use"
                 f" delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is left.{fits} Hint: a smaller"
-                f" delta=, or a session with a larger delta_calls= ({_usual(budget)} unless you say)."
+                f" delta=, or a {kind} with a larger delta_calls= ({_usual(budget)} unless you say)."
             )
     elif component == "rho":
         text = (
@@ -108,8 +122,8 @@ def exceeded(session: Session, charge: Charge, component: str, label: str | None
     else:
         asked = f"eps={show(requested.eps)}" if requested.eps is not None else f"rho={number(requested.rho)}"
         closed = (
-            f" Epsilons can't be added up any more since {session._state.closed_by} was charged by rho."
-            if session._state.closed_by and session._state.eps is None and budget.rules.by_eps
+            f" Epsilons can't be added up any more since {state.closed_by} was charged by rho."
+            if state.closed_by and state.eps is None and budget.rules.by_eps
             else ""
         )
         in_rho = f" (or rho={number(remaining.rho)})" if remaining.rho else ""
@@ -120,51 +134,50 @@ def exceeded(session: Session, charge: Charge, component: str, label: str | None
         if not remaining.eps:
             granted = f"at most rho={number(remaining.rho)} would be granted of eps={show(budget.eps)}."
         if not remaining.eps and not remaining.rho:
-            granted = f"nothing is left of eps={show(budget.eps)}. Earlier answers are in s.releases."
+            earlier = "" if whose else " Earlier answers are in s.releases."
+            granted = f"nothing is left of eps={show(budget.eps)}.{earlier}"
         text = f"eps is used up: {what} asks for {asked}; {granted}{closed}{fits}"
         if _gaussian(charge.event) and remaining.rho:
             text += f" Hint: rho={_digits(remaining.rho, math.floor)}"
+    text = f"{whose}: {text}" if whose else text
     return BudgetExceeded(text, requested=requested, remaining=remaining, component=component, label=label)
 
 
-def _what_fits(session: Session, event: Event) -> str:
+def _what_fits(budget: Budget, remaining: Cost, event: Event, kind: str, divided: bool) -> str:
     """For Gaussian events the noise multiplier that sums of rho would grant; and who would grant this event."""
-    budget, left = session._budget, session._budget.remaining(session._state).rho
-    text = ""
+    left, text = remaining.rho, ""
     if _gaussian(event) and left:
         sigma = _digits(float(1 / (2 * left)) ** 0.5, math.ceil)
         text = (
             f" Gaussian noise would fit at sigma = {sigma} sensitivities (rho={_digits(left, math.floor)})."
         )
     elif _gaussian(event) and not budget.delta:
-        text = " Gaussian noise needs a session with delta."
+        text = f" Gaussian noise needs a {kind} with delta."
     fresh, _ = budget.grant(event, State(), "")  # does it only come too late?
-    if fresh is not None or session._part or session._whole is not None:
-        return text
-    return text + _elsewhere(budget, event)
+    return text if fresh is not None or divided else text + _elsewhere(budget, event, kind)
 
 
 def _gaussian(event: Event) -> bool:
     return any(leaf.kind == "gaussian" for leaf, _ in event.leaves())
 
 
-def _elsewhere(budget: Budget, event: Event) -> str:
+def _elsewhere(budget: Budget, event: Event, kind: str) -> str:
     """The accountants that would grant an event that this one can't."""
     able = others(budget, event)
     if not able:
         return ""
-    return f" A session opened with accountant={' or '.join(map(repr, able))} would grant it."
+    return f" A {kind} opened with accountant={' or '.join(map(repr, able))} would grant it."
 
 
-def _other_law(budget: Budget, charge: Charge, what: str) -> str:
+def _other_law(budget: Budget, charge: Charge, what: str, kind: str) -> str:
     if budget.rules.name == "gdp":
         return (
             f"The accountant 'gdp' adds up Gaussian noise alone, and {what} asks for {charge.mechanism}."
-            f"{_elsewhere(budget, charge.event)} Hint: mechanism='gaussian' with delta=1e-7, or with rho=0.01."
+            f"{_elsewhere(budget, charge.event, kind)} Hint: mechanism='gaussian' with delta=1e-7, or with rho=0.01."
         )
     return (
         f"The accountant {budget.rules.name!r} adds up epsilons, and {what} has none: it asks for"
-        f" rho={number(charge.event.rho)}.{_elsewhere(budget, charge.event)} Hint: eps=0.5, with delta=1e-7 for"
+        f" rho={number(charge.event.rho)}.{_elsewhere(budget, charge.event, kind)} Hint: eps=0.5, with delta=1e-7 for"
         " Gaussian noise."
     )
 

@@ -226,7 +226,8 @@ class Session:
                     )
                 state, component = s._budget.grant(charge.event, s._state, name)
                 if state is None:
-                    raise exceeded(s, charge, component, label)
+                    divided = s._part or s._whole is not None
+                    raise exceeded(s._budget, s._state, charge, component, label, divided=divided)
                 after.append(state)
             now = dt.datetime.now(dt.UTC)
             return [s._record(state, charge, label, now, frame) for s, state in zip(chain, after)]

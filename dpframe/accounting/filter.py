@@ -102,26 +102,33 @@ class Budget:
 
         "law" means that the accountant can't add up events of this kind at all.
         """
-        if self.unlimited:
-            return state.after(e, name), ""
-        charged = self.rules.charged(self, e, state)
+        charged = self.charged(e, state)
         if charged is None:
             return None, "law"
+        after, short = self.admit(charged, state, name)
+        return after, "delta" if short == "eps" and self.rules.by_eps and charged is not e else short
+
+    def charged(self, e: Event, state: State) -> Event | None:
+        """The event as it is charged; None if it is not of a kind that the accountant can add up."""
+        return e if self.unlimited else self.rules.charged(self, e, state)
+
+    def admit(self, charged: Event, state: State, name: str) -> tuple[State | None, str]:
+        """As :meth:`grant`, for an event in the form in which it is charged."""
         after = state.after(charged, name)
+        if self.unlimited:
+            return after, ""
         if after.delta > self.delta_calls:
             return None, "delta"
         by_eps = self.rules.by_eps and self.eps is not None and after.eps is not None
         if (by_eps and after.eps <= self.eps) or after.rho <= self.rho_limit > 0:  # type: ignore[operator]
             return after, ""
-        if self.eps is None:
-            return None, "rho"
-        return None, "delta" if self.rules.by_eps and charged is not e else "eps"
+        return None, "rho" if self.eps is None else "eps"
 
     def state_of(self, events: Iterable[Event]) -> State:
         """The state after granted events, oldest first, however long ago they were granted."""
         state = State()
         for e in events:
-            charged = e if self.unlimited else self.rules.charged(self, e, state)
+            charged = self.charged(e, state)
             assert charged is not None
             state = state.after(charged, "")
         return state

@@ -1,0 +1,396 @@
+"""Ledgers: one durable budget for processes, threads and forks.
+
+Privacy: everything charged to a ledger composes sequentially, whoever asks from whatever process. A charge
+is reserved and on disk before any data is read; the release is on disk before it is handed out; nothing is
+ever given back. Check and record are one transaction that nobody else can be in. The rows are chained by
+hashes and anchored in a second file; whatever does not add up is refused, and nothing falls back to memory.
+Rows hold no row count, no true value and no words of an exception.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import logging
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import polars as pl
+
+from dpframe._version import __version__
+from dpframe.account import read_budget, read_unit
+from dpframe.accounting.filter import Budget, State
+from dpframe.budget import Number
+from dpframe.errors import InputError, LedgerError, did_you_mean, typed
+from dpframe.ledger import locks
+from dpframe.ledger.claims import Busy, Claim, Ticket
+from dpframe.ledger.declaration import (
+    FORMAT,
+    Declaration,
+    describe,
+    length,
+    read_part,
+    read_window,
+)
+from dpframe.ledger.granting import Transaction
+from dpframe.ledger.log import Log
+from dpframe.ledger.rows import Head, broken, digest, write_time
+from dpframe.ledger.store import place_of, write_new
+from dpframe.ledger.sums import Charged, LedgerEntry, as_frame
+from dpframe.plan import Policy
+
+NEIGHBORS = ("add_remove", "replace_one")
+
+
+class Ledger:
+    """A budget in a file, shared by all processes, threads and forks that open it.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        The file that ``dp.Ledger.create`` made. It is never created here.
+    anchor : str or PathLike, optional
+        Where its anchor lies now, if not where it was declared.
+
+    Attributes
+    ----------
+    path : str
+    policy : Policy
+        The neighbouring relation and the unit.
+    budget : Budget
+        The total; with a window, the budget of each window.
+    per_scope, lifetime : Budget or None
+    window : timedelta or None
+    accountant : str
+
+    Raises
+    ------
+    LedgerError
+        If the file or its anchor is missing, damaged, of another version, an older copy, or locked too long.
+
+    Notes
+    -----
+    Privacy: (eps, delta)-DP per unit for everything ever charged to the ledger, together (with a window: for
+    everything released in any one window of that length, given what came before it). The filter is that of
+    sessions (``dpframe.accounting.filter``); the rows are its transcript. What can't be detected: ledger *and*
+    anchor put back together to an older copy, or copied together and both used. Nobody can tell without a head
+    that was kept elsewhere, so keep the heads printed with releases. The system's clock is trusted forwards: a
+    clock that runs ahead makes a window forget too early.
+
+    Examples
+    --------
+    >>> import dpframe as dp, pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = dp.Ledger.create(pathlib.Path(folder.name) / "budget.db", eps=3, delta=1e-6)
+    >>> budget, state = ledger.state()["total"]
+    >>> budget.remaining(state) == 3
+    True
+    >>> ledger.close(); folder.cleanup()
+    """
+
+    _patience = 30.0  # seconds that a lock is waited for
+
+    def __init__(self, path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None) -> None:
+        self.path = place_of(path, "path")
+        at = None if anchor is None else place_of(anchor, "anchor")
+        self._log = Log(self.path, at, self._patience, lambda: self._clock())
+
+    @staticmethod
+    def _clock() -> dt.datetime:
+        return dt.datetime.now(dt.UTC)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        eps: Number | None = None,
+        delta: Number | None = None,
+        delta_calls: Number | None = None,
+        rho: Number | None = None,
+        neighbors: str = "add_remove",
+        unit: str | list[str] | None = None,
+        accountant: str = "union",
+        order: Number | None = None,
+        per_scope: dict[str, Number] | None = None,
+        window: str | dt.timedelta | None = None,
+        lifetime: dict[str, Number] | None = None,
+        anchor: str | os.PathLike[str] | None = None,
+    ) -> Ledger:
+        """Declare a budget in a new file, once.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            A file that is not there yet, on a local disk.
+        eps, delta, delta_calls, rho, accountant, order, neighbors, unit
+            As for ``dp.Session``; fixed for good. The accountant is that of the scopes and the lifetime, too.
+        per_scope : dict, optional
+            A budget for each scope beside the total: ``dict(eps=0.1)``. Every session then names its scope.
+        window : str or timedelta, optional
+            "30d", "12h", "90m": the total is then the budget of each window of that length.
+        lifetime : dict, optional
+            With ``window``: a budget for all windows together.
+        anchor : str or PathLike, optional
+            Where the anchor lies; ``<path>.anchor`` unless given. On another disk it is not lost together
+            with the ledger.
+
+        Raises
+        ------
+        InputError
+            If the file or its anchor is there already, or a parameter is wrong.
+        LedgerError
+            If it can't be written.
+        """
+        place = place_of(path, "path")
+        if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
+            raise InputError(
+                f"neighbors={typed(neighbors)} is not a relation. {did_you_mean(str(neighbors), NEIGHBORS)}"
+            )
+        if (eps is None) == (rho is None):
+            raise InputError("A ledger needs eps= or rho=, one of them. Hint: dp.Ledger.create(path, eps=3)")
+        if lifetime is not None and window is None:
+            raise InputError("lifetime= goes with window=; without one, eps is for life. Hint: window='30d'")
+        declaration = Declaration(
+            FORMAT,
+            secrets.token_hex(16),
+            write_time(cls._clock()),
+            __version__,
+            Policy(neighbors, read_unit(unit)),
+            read_budget(eps, delta, delta_calls, rho, accountant, order),
+            read_part(per_scope, "per_scope", accountant),
+            read_part(lifetime, "lifetime", accountant),
+            read_window(window),
+            None if anchor is None else place_of(anchor, "anchor"),
+        )
+        write_new(place, declaration)
+        return cls(place)
+
+    # ---- declared ----
+
+    @property
+    def policy(self) -> Policy:
+        return self._log.declaration.policy
+
+    @property
+    def budget(self) -> Budget:
+        return self._log.declaration.budget
+
+    @property
+    def per_scope(self) -> Budget | None:
+        return self._log.declaration.per_scope
+
+    @property
+    def lifetime(self) -> Budget | None:
+        return self._log.declaration.lifetime
+
+    @property
+    def window(self) -> dt.timedelta | None:
+        return self._log.declaration.window_length
+
+    @property
+    def accountant(self) -> str:
+        return self._log.declaration.budget.rules.name
+
+    def check_scope(self, scope: str | None) -> None:
+        """InputError for a scope that the ledger was not declared for, or a missing one."""
+        if scope is None:
+            if self.per_scope is not None:
+                raise InputError(
+                    f"The ledger {self.path} has a budget for each scope. Hint: scope='2026-11-29', or another name"
+                )
+            return
+        if not isinstance(scope, str) or not scope:
+            raise InputError(f"scope={typed(scope)} must be text. Hint: scope='2026-11-29'")
+        if self.per_scope is None and self.window is None:
+            raise InputError(
+                f"The ledger {self.path} was declared without scopes, so scope={typed(scope)} would have the whole"
+                " budget. Hint: leave scope out, or dp.Ledger.create(..., per_scope=dict(eps=0.1))"
+            )
+
+    # ---- charging ----
+
+    @contextlib.contextmanager
+    def charging(self, scope: str | None = None) -> Iterator[Transaction]:
+        """One atomic step of checking and charging.
+
+        Everything reserved inside is committed, read back and anchored when the block ends; an exception
+        leaves the ledger as it was. Blocks of several ledgers may be nested (enter them in the order of
+        ``path``, so that two processes do not wait for each other): all are checked before any is charged.
+        The block must not read data or wait.
+
+        Raises
+        ------
+        LedgerError
+            If anything is wrong with the ledger; nothing was granted.
+
+        Examples
+        --------
+        ::
+
+            while True:
+                try:
+                    with ledger.charging(scope) as t:
+                        ticket = t.reserve(claim)
+                    break
+                except Busy as busy:
+                    busy.wait()
+        """
+        self.check_scope(scope)
+        with self._log.writing():
+            yield Transaction(self, scope)
+
+    def reserve(self, claim: Claim, scope: str | None = None) -> Ticket:
+        """Charge ``claim`` in a step of its own; waits where somebody alive is answering the same request."""
+        while True:
+            try:
+                with self.charging(scope) as transaction:
+                    return transaction.reserve(claim)
+            except Busy as busy:
+                busy.wait()
+
+    def store(self, ticket: Ticket, payload: bytes) -> Head:
+        """Keep the release that ``ticket`` was charged for, before it is handed out.
+
+        Raises
+        ------
+        LedgerError
+            If it can't be kept, was kept before, or came later than a window after its charge. It must not
+            be handed out then.
+        """
+        if not isinstance(payload, bytes):
+            raise TypeError(f"payload must be bytes, not a {type(payload).__name__}.")
+        self._check_ticket(ticket)
+        with self._log.writing():
+            self._release(ticket, payload)
+        if ticket._lease is not None:
+            locks.let_go(ticket._lease)
+        return self._log.known.head
+
+    def _release(self, ticket: Ticket, payload: bytes) -> None:
+        charged = self._log.known.charges.get(ticket.sequence)
+        if charged is None or charged.release is not None or not self._owns(ticket):
+            raise LedgerError(
+                "This charge was answered by somebody else meanwhile; one charge buys one release. Hint: ask again"
+                " with the same request_id"
+            )
+        now = self._log.now()
+        if not self._log.known.in_window(charged, now):
+            raise LedgerError(
+                f"The answer came more than {length(self.window or dt.timedelta(0))} after its charge, so no window"
+                " holds both; it was dropped. The charge stands. Hint: ask again with the same request_id"
+            )
+        name = digest(payload)
+        self._log.store.keep(payload)
+        self._log.store.end_lease(ticket.sequence)
+        self._log.append("release", now, of=ticket.sequence, digest=name, size=len(payload))
+
+    def fail(self, ticket: Ticket) -> None:
+        """Give up the lease of ``ticket``, so that the same request may be asked again. The charge stands."""
+        self._check_ticket(ticket)
+        lease, ticket._lease = ticket._lease, None
+        if lease is None:
+            return
+        locks.let_go(lease)  # from here on this process counts as done
+        try:
+            with self._log.writing():
+                held = self._log.store.lease(ticket.sequence)
+                if held is not None and held[1] == lease:
+                    self._log.store.end_lease(ticket.sequence)
+        except LedgerError as e:  # the caller is failing already; others wait until this process has ended
+            logging.getLogger("dpframe").warning("A request could not be given up: %s", e)
+
+    def _check_ticket(self, ticket: Ticket) -> None:
+        if ticket._pid != os.getpid():
+            raise broken(
+                self.path,
+                "was charged in the process that this one was forked from",
+                "answer where you charged",
+            )
+        if ticket.stored is not None:
+            raise InputError("This request was answered before; its release is ticket.stored.")
+
+    def _owns(self, ticket: Ticket) -> bool:
+        held = self._log.store.lease(ticket.sequence)
+        return (None if held is None else held[1]) == ticket._lease
+
+    def _settle(self, scope: str | None, request_id: str) -> None:
+        """Wait until the request is answered, free, or its owner dead. Outside any transaction."""
+        pause = 0.002
+        while True:
+            with self._log.reading():
+                charged = self._log.known.requests.get((scope, request_id))
+                if charged is None or charged.release is not None or not self._answering(charged):
+                    return
+            time.sleep(pause)
+            pause = min(2 * pause, 0.1)
+
+    def _answering(self, charged: Charged) -> bool:
+        held = self._log.store.lease(charged.head.sequence)
+        return held is not None and locks.leased(self.path, *held)
+
+    # ---- reading ----
+
+    def state(self, scope: str | None = None) -> dict[str, tuple[Budget, State]]:
+        """What is spent now: ``"total"`` (of the present window, if there is one), ``"scope"``, ``"lifetime"``.
+
+        Each is (budget, state): ``budget.spent(state)`` and ``budget.remaining(state)`` are costs.
+        """
+        if scope is not None:
+            self.check_scope(scope)
+        with self._log.reading():
+            return self._log.states(scope, self._clock())
+
+    def entries(self, scope: str | None = None) -> list[LedgerEntry]:
+        """Every charge (of one scope, if given), oldest first."""
+        with self._log.reading():
+            charges = self._log.known.charges.values()
+            return [c.entry() for c in charges if scope is None or c.content["scope"] == scope]
+
+    @property
+    def head(self) -> Head:
+        """Where the ledger stands now."""
+        with self._log.reading():
+            return self._log.known.head
+
+    def verify(self) -> None:
+        """Read everything anew: file, chain, sums, stored releases, anchor. LedgerError where broken."""
+        self._log.verify()
+
+    def export(self) -> pl.DataFrame:
+        """Every charge as a row: the public columns of ``LedgerEntry``, costs as floats.
+
+        Returns
+        -------
+        polars.DataFrame
+        """
+        return as_frame(self.entries())
+
+    def close(self) -> None:
+        """Close the file. What was charged stays charged."""
+        self._log.close()
+
+    # ---- identity ----
+
+    def __repr__(self) -> str:
+        d = self._log.declaration
+        window = f" in each {length(d.window_length)}" if d.window_length is not None else ""
+        scopes = f", {describe(d.per_scope)} per scope" if d.per_scope is not None else ""
+        return f"<dpframe ledger {os.path.basename(self.path)}: {describe(d.budget)}{window}{scopes} per {d.policy.unit_name} ({d.policy.neighbors})>"
+
+    def __copy__(self) -> NoReturn:
+        raise TypeError("A ledger can't be copied. Hint: pass it along, or open its path again.")
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        raise TypeError("A ledger can't be copied. Hint: pass it along, or open its path again.")
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("A ledger can't be pickled. Hint: open its path in the other process.")
+
+
+def window_text(ledger: Ledger) -> str:
+    """What the ledger's budget promises over time, in words for a report."""
+    return ledger._log.declaration.window_text()

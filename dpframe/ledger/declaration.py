@@ -1,0 +1,106 @@
+"""What a ledger is opened with: budget, policy, scopes and window, fixed in its first row."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpframe.account import read_budget
+from dpframe.accounting.filter import Budget
+from dpframe.errors import InputError, did_you_mean, show, typed
+from dpframe.plan import Policy
+
+FORMAT = 1
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """The first row of a ledger. ``window`` counts microseconds."""
+
+    format: int
+    ledger: str
+    time: str
+    version: str
+    policy: Policy
+    budget: Budget
+    per_scope: Budget | None = None
+    lifetime: Budget | None = None
+    window: int | None = None
+    anchor: str | None = None
+
+    @property
+    def window_length(self) -> dt.timedelta | None:
+        return None if self.window is None else dt.timedelta(microseconds=self.window)
+
+    def window_text(self) -> str:
+        """What the budget promises over time, in words."""
+        window = self.window_length
+        if window is None:
+            return f"The budget of {describe(self.budget)} is for all releases of this ledger together, for its whole life."
+        each = length(window)
+        text = (
+            f"The budget of {describe(self.budget)} holds for everything that is released within any {each}, given what"
+            f" was released before. It is not a budget for a lifetime: over a time T it adds up to that of T / ({each}),"
+            f" rounded up, windows; over a year to {-(-dt.timedelta(days=365) // window)} times as much."
+        )
+        if self.lifetime is None:
+            return f"{text} Nothing limits the total over all windows."
+        return f"{text} All windows together have {describe(self.lifetime)}."
+
+
+def read_part(given: Any, name: str, accountant: str) -> Budget | None:
+    """The budget of ``per_scope=`` or ``lifetime=``."""
+    if given is None:
+        return None
+    hint = f"Hint: {name}=dict(eps=0.1)"
+    if not isinstance(given, dict):
+        raise InputError(f"{name}={typed(given)} must be a dict of budget numbers. {hint}")
+    for k in given:
+        if k not in ("eps", "delta", "delta_calls", "rho"):
+            raise InputError(
+                f"{name}= has no {k!r}. {did_you_mean(str(k), ('eps', 'delta', 'delta_calls', 'rho'))} {hint}"
+            )
+    if ("eps" in given) + ("rho" in given) != 1:
+        raise InputError(f"{name}={given!r} needs eps or rho, one of them. {hint}")
+    return read_budget(
+        given.get("eps"), given.get("delta"), given.get("delta_calls"), given.get("rho"), accountant
+    )
+
+
+def read_window(given: Any) -> int | None:
+    """A length of time in microseconds: "30d", "12h", "90m", "45s", "2w", or a timedelta."""
+    if given is None:
+        return None
+    hint = "Hint: window='30d'"
+    if isinstance(given, str):
+        parts = re.fullmatch(r"(\d{1,6})([smhdw])", given.strip())
+        if parts is None:
+            raise InputError(f"window={typed(given)} must be a whole number and one of s, m, h, d, w. {hint}")
+        given = dt.timedelta(**{_UNITS[parts[2]]: int(parts[1])})
+    if not isinstance(given, dt.timedelta):
+        raise InputError(f"window={typed(given)} must be text or a timedelta. {hint}")
+    if given <= dt.timedelta(0):
+        raise InputError(f"window={given} must be longer than nothing. {hint}")
+    return given // _MICROSECOND
+
+
+def length(window: dt.timedelta) -> str:
+    """A window's length as one would say it."""
+    for name in ("days", "hours", "minutes", "seconds"):
+        n, rest = divmod(window, dt.timedelta(**{name: 1}))
+        if not rest:
+            return f"{n} {name[:-1] if n == 1 else name}"
+    return str(window)
+
+
+def describe(b: Budget) -> str:
+    """A budget as one would type it."""
+    if b.eps is None:
+        calls = f", delta_calls={show(b.delta_calls)}" if b.delta_calls else ""
+        return f"rho={show(b.rho or Fraction(0))}{calls}"
+    return f"eps={show(b.eps)}" + (f", delta={show(b.delta)}" if b.delta else "")
