@@ -35,6 +35,7 @@ class Entry:
     closes: bool  # whether this charge ended the adding up of eps
     event: Event  # as it was asked for; ``cost`` is what it was charged as
     frame: int = 0  # which frame object it was asked of
+    replayed: bool = False  # whether the answer was paid for and stored earlier
     release: Release | None = field(default=None, repr=False)
 
 
@@ -51,6 +52,7 @@ def as_frame(entries: Sequence[Entry]) -> pl.DataFrame:
         "time": pl.Datetime("us", "UTC"),
         "repeat_of": pl.Int64,
         "private": pl.Boolean,
+        "replayed": pl.Boolean,
     }
     rows = [
         (
@@ -64,6 +66,7 @@ def as_frame(entries: Sequence[Entry]) -> pl.DataFrame:
             e.time,
             e.repeat_of,
             e.private,
+            e.replayed,
         )
         for e in entries
     ]

@@ -49,6 +49,9 @@ class Options(TypedDict, total=False):
         how many rows without groups. The noise grows with them; who has more is scaled down.
     threshold : {"units", "rows"}
         With unknown keys and a unit: what decides whether a group is large enough (default units).
+    request_id : str
+        In a session on a ledger: names the request for good. Asked again, it returns the stored answer and
+        costs nothing.
     label : str
         Names the answer: ``s["label"]``.
     ci : float
@@ -68,6 +71,7 @@ class Options(TypedDict, total=False):
     mechanism: str
     loss: str | None
     session: Session | None
+    request_id: str | None
     max_groups: int | None
     max_rows_per_group: int | None
     max_rows: int | None
@@ -84,7 +88,7 @@ class BoundPlan:
     Attributes are those of :class:`dpframe.plan.Plan`. Making it costs nothing and reads no cell.
     """
 
-    __slots__ = ("_ci", "_label", "_rows", "_session", "_source", "plan")
+    __slots__ = ("_ci", "_label", "_request_id", "_rows", "_session", "_source", "plan")
 
     def __init__(
         self,
@@ -94,16 +98,21 @@ class BoundPlan:
         label: str | None,
         ci: float | None,
         rows: float | None,
+        request_id: str | None,
     ) -> None:
         self.plan = plan
+        self._request_id = request_id
         self._source, self._session, self._label, self._ci, self._rows = source, session, label, ci, rows
 
     def release(self) -> Release:
         """Charge the session, ask the frame, and return the :class:`~dpframe.release.Release`.
 
-        Each call is a new charge with new noise.
+        Each call is a new charge with new noise, unless it has a ``request_id`` that was answered before.
         """
-        return pipeline.run(self.plan, self._source, current(self._session), label=self._label, ci=self._ci)
+        payer = current(self._session)
+        return pipeline.run(
+            self.plan, self._source, payer, label=self._label, ci=self._ci, request_id=self._request_id
+        )
 
     def explain(self) -> Explanation:
         """The plan in words: sensitivity, mechanism, eps, delta, expected error, what the session would grant."""
@@ -166,7 +175,7 @@ def _remaining(session: Session | None) -> str | None:
         s = current(session)
     except Exception:
         return "a budgeted session is open but not in use here"
-    if s._budget.unlimited:
+    if not s._limited:
         return None
     left = s.remaining
     asked = (
@@ -202,6 +211,11 @@ def bind(
     label, ci = options.get("label"), options.get("ci")
     if label is not None and not isinstance(label, str):
         raise TypeError(f"label= takes a str, not a {type(label).__name__}. Hint: label='q1'")
+    request_id = options.get("request_id")
+    if request_id is not None and (not isinstance(request_id, str) or not request_id):
+        raise InputError(
+            f"request_id={typed(request_id)} must be text. Hint: request_id='arrivals-2026-11-29'"
+        )
     if ci is not None:
         ci = _level(ci, "ci")
     mechanism = options.get("mechanism")
@@ -238,7 +252,7 @@ def bind(
         plan = solve_error(request, source, policy, error, rows)
     else:
         plan = make_plan(request, source, policy)
-    return BoundPlan(plan, source, session, label, ci, rows)
+    return BoundPlan(plan, source, session, label, ci, rows, request_id)
 
 
 def _limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:

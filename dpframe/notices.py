@@ -30,7 +30,7 @@ _ID = re.compile(
 
 def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
     """Tell the analyst what they may not expect. Depends on calls and schema, never on cells."""
-    if session._budget.unlimited and not session._said:
+    if not session._limited and not session._said:
         session._said = True
         warn(
             "No session is open: this call is recorded but nothing limits the total."
@@ -42,7 +42,7 @@ def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
             f" up rho, not eps, and would grant eps={show(session.remaining.eps)}. Hint: a larger delta_calls=, or"
             " mechanism='laplace'"
         )
-    if entry.repeat_of is not None and not session._budget.unlimited:
+    if entry.repeat_of is not None and session._limited:
         same = [e for e in session._entries if entry.repeat_of in (e.repeat_of, e.index)]
         if len(same) == 2 or sum(e.frame == entry.frame for e in same) > 1:
             warn(

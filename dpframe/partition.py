@@ -8,14 +8,17 @@ chosen once, with one salt, for the life of the object.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
+from dpframe import charging
 from dpframe.accounting.filter import Budget
 from dpframe.api import FrameDP
 from dpframe.budget import Event, Number, rational, repeat
 from dpframe.errors import InputError, ReleaseFailed, did_you_mean, show
+from dpframe.fingerprint import Details
 from dpframe.keys import KeyTable, key_table
 from dpframe.mechanisms.laplace import pure_rho
 from dpframe.noise.source import words
@@ -124,13 +127,21 @@ def make_partition(
     question = (
         f"partition_by({names}): {table.size} parts of {'rho' if rho is not None else 'eps'}={show(cap)}"
     )
-    charge = Charge(event, question, "parts", policy, (names, table.fingerprint, event))
+    same = (names, table.fingerprint, event)
+    charge = Charge(
+        event, question, "parts", policy, same, lambda: Details(_digest(same, policy, bounding), "", "")
+    )
     payer = current(session)
     check_part(payer, source)
     if table.size:
-        payer._charge(charge, label)
+        charging.charge(payer, charge, label)
     parts = _parts(source, types, table, bounding, budget, policy, limits)
     return Partition(parts, charge)
+
+
+def _digest(same: tuple[Any, ...], policy: Policy, bounding: Any) -> str:
+    many = None if bounding is None else (bounding.rows, bounding.groups)
+    return hashlib.sha256(repr((same, policy, many)).encode()).hexdigest()
 
 
 def _parts(

@@ -8,23 +8,35 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.errors import InputError, ReleaseFailed
+from dpframe import charging
+from dpframe.errors import InputError, LedgerError, ReleaseFailed
 from dpframe.mechanisms.base import Ints
 from dpframe.noise.source import words
 from dpframe.notices import say
+from dpframe.payload import from_bytes, to_bytes
 from dpframe.plan import Plan
 from dpframe.release import Release
 from dpframe.schema import Counts, Source
 from dpframe.session import Session, check_part
 
 
-def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: float | None) -> Release:
+def run(
+    plan: Plan,
+    source: Source,
+    session: Session,
+    *,
+    label: str | None,
+    ci: float | None,
+    request_id: str | None = None,
+) -> Release:
     """Charge ``plan`` to ``session``, then answer it from ``source``.
 
     Raises
     ------
     BudgetExceeded, NoSession, InputError
         Before the charge; nothing was spent or read.
+    LedgerError
+        Before the charge, or when the answer could not be stored: it is then dropped, and the charge stands.
     ReleaseFailed
         The engine failed. The charge stands, and nothing it said is passed on: its words may hold cells.
 
@@ -48,26 +60,39 @@ def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: 
             time=dt.datetime.now(dt.UTC),
         )
     check_part(session, source)
-    entries = session._charge(plan.charge, label, source.identity)
+    receipt = charging.charge(session, plan.charge, label, source.identity, request_id)
     failure: type[BaseException] | None = None
-    noisy = keys = None
+    noisy = keys = told = None
     try:
-        salt = int(words(1)[0])
-        noisy, found = _noisy(plan, source.aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt))
+        if receipt.stored is None:
+            salt = int(words(1)[0])
+            noisy, found = _noisy(
+                plan, source.aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt)
+            )
+            if receipt.tickets:
+                receipt.store(to_bytes(noisy, found))
+        else:
+            noisy, found = from_bytes(receipt.stored)
         keys = source.key_columns(plan.by, plan.keys, found)
+    except LedgerError as e:
+        failure, told = LedgerError, str(e)
     except BaseException as e:
         failure = type(e)
+    if failure is not None:
+        receipt.fail()
     if failure is not None and issubclass(failure, KeyboardInterrupt | SystemExit):
         raise failure()  # a fresh one: the first one's traceback reaches exact integers
+    if told is not None:
+        raise LedgerError(told)
     if noisy is None or keys is None or failure is not None:
         raise ReleaseFailed(
             f"{plan.describe()} failed in the engine with {getattr(failure, '__name__', 'no answer')} after it was charged ({plan.cost}). The"
             " engine's words are withheld because they may quote data. Hint: check that the frame collects."
         )
-    release = Release(plan, noisy, keys, label=label, ci=ci, time=entries[0].time)
-    for s, entry in zip((session, *session._outer), entries):
+    release = Release(plan, noisy, keys, label=label, ci=ci, time=receipt.time, stored=receipt)
+    for s, entry in receipt.entries:
         s._keep(entry, release)
-    say(session, entries[0], source.names())
+    say(session, receipt.entries[0][1], source.names())
     return release
 
 

@@ -6,7 +6,7 @@ policy. A :class:`Plan` is frozen, hashable and printable, and holds nothing rea
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -15,6 +15,7 @@ from dpframe.answers import Answer, Linear
 from dpframe.budget import Cost, Event
 from dpframe.calibrate import Loss, RunnerUp
 from dpframe.errors import InputError, typed
+from dpframe.fingerprint import Details, details
 from dpframe.keys import KeyTable
 from dpframe.layout import (
     Coordinate,
@@ -51,6 +52,7 @@ class Charge:
     mechanism: str
     policy: Policy
     same: Hashable
+    details: Callable[[], Details] = field(compare=False, repr=False)  # for a ledger's row
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ class Plan:
     def charge(self) -> Charge:
         """What a session is asked to pay for."""
         mechanisms = ", ".join(dict.fromkeys(p.mechanism for p in self.parts)) or "truncated geometric"
-        return Charge(self.event, self.describe(), mechanisms, self.policy, self)
+        return Charge(self.event, self.describe(), mechanisms, self.policy, self, lambda: details(self))
 
     @property
     def grouped(self) -> bool:

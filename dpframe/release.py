@@ -19,6 +19,7 @@ from dpframe.errors import InputError, show, typed
 from dpframe.mechanisms.base import Ints
 
 if TYPE_CHECKING:
+    from dpframe.charging import Receipt
     from dpframe.plan import Output, Plan
     from dpframe.schema import KeyColumns
 
@@ -32,6 +33,13 @@ class Release:
         An int or float for one question on the whole frame (it prints its error), else a frame of
         the caller's library: keys in their listed order, then one column per output (counts Int64).
     label : str or None
+    replayed : bool
+        Whether this is the stored answer to a request that was paid for earlier.
+    released_at : datetime or None
+        When a replayed answer was drawn and stored (UTC).
+    head : str or None
+        Where the ledger stood with this release, as "row:hash". Keep it: a ledger that was put back to an
+        older copy together with its anchor can only be told by a head that was kept elsewhere.
     facts : dict
         Everything a reader needs to recompute scale and margin; public, JSON-ready.
 
@@ -49,9 +57,13 @@ class Release:
         label: str | None,
         ci: float | None,
         time: dt.datetime,
+        stored: Receipt | None = None,
     ) -> None:
         self._plan, self._noisy, self._keys, self._ci = plan, noisy, keys, ci
         self.label, self.time = label, time
+        self.head = None if stored is None else stored.head
+        self.released_at = None if stored is None else stored.released_at
+        self.replayed = self.released_at is not None
         self._columns = self._answers()
         self.value: Any = self._value()
 
@@ -103,6 +115,7 @@ class Release:
             "threshold": None if plan.threshold is None else _threshold_fact(plan),
             "missing": "null and NaN are left out of sums, means and count(column); infinities are clipped",
             "outputs": {o.name: self._fact(o) for o in plan.outputs},
+            "ledger_head": self.head,
             "dpframe": __version__,
         }
 
@@ -214,7 +227,9 @@ class Release:
 
     def __repr__(self) -> str:
         name = f" {self.label!r}" if self.label else ""
-        return f"<dpframe release{name}: {self._plan.describe()}, {_cost_text(self)}>\n{self.value!r}"
+        head = f", ledger {self.head[:24]}" if self.head else ""
+        again = f", a stored answer of {self.released_at:%Y-%m-%d %H:%M:%S} UTC" if self.released_at else ""
+        return f"<dpframe release{name}: {self._plan.describe()}, {_cost_text(self)}{head}{again}>\n{self.value!r}"
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -25,12 +25,13 @@ from dpframe.budget import Cost, Number, rational
 from dpframe.calls import checked
 from dpframe.errors import InputError, NoSession, did_you_mean, show, typed
 from dpframe.noise import source
-from dpframe.notices import exceeded, number
+from dpframe.notices import number
 from dpframe.plan import Charge, Limits, Policy
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from dpframe.ledger import Ledger
     from dpframe.release import Release
     from dpframe.schema import Source
 
@@ -54,17 +55,22 @@ class Session:
         The part of delta that single calls may use (default: half); the rest converts rho.
     rho : number
         Instead of ``eps``: the total zCDP cost. The guarantee is then delta_calls-approximate rho-zCDP.
-    accountant : {"union", "sum", "zcdp", "rdp", "gdp"}
+    accountant : {"union", "sum", "zcdp", "rdp", "gdp"}, default "union"
         What is added up to see whether a call is granted (docs/accounting.md); fixed when the session
         opens. ``delta_calls`` is by default half of delta, all of it under "sum", none under "gdp".
     order : number, optional
         The order of the Renyi divergence of ``accountant="rdp"``. By default the one at which (eps,
         delta - delta_calls) pays for most Gaussian noise.
-    neighbors : {"add_remove", "replace_one"}
+    neighbors : {"add_remove", "replace_one"}, default "add_remove"
         What one protected row may do: appear or vanish, or become another.
     unit : str or list of str, optional
         The column (or columns, together) whose value says whom a row belongs to; one protected change
         is all rows of one such value. None: one row. Rows without a unit id are left out.
+    ledger : path or Ledger, optional
+        A budget in a file (see :class:`dpframe.Ledger`), opened and never created here. ``eps`` and ``delta``
+        are then this session's own cap beside it; ``unit``, ``neighbors`` and the accountant are the ledger's.
+    scope : str, optional
+        The scope of the ledger that this session charges, where it was declared with scopes or a window.
     max_groups, max_rows_per_group, max_rows : int, optional
         Defaults for the calls of a session with a unit: in how many groups a unit may count, and for
         how many rows in each group, or ungrouped.
@@ -74,6 +80,8 @@ class Session:
     InputError
         For a budget that is not a positive finite number, an unknown relation or accountant, or an
         accountant that could grant nothing.
+    LedgerError
+        For a ledger that is missing, damaged, an older copy, or locked too long.
 
     Notes
     -----
@@ -98,31 +106,60 @@ class Session:
         delta: Number | None = None,
         delta_calls: Number | None = None,
         rho: Number | None = None,
-        accountant: str = "union",
+        accountant: str | None = None,
         order: Number | None = None,
-        neighbors: str = "add_remove",
+        neighbors: str | None = None,
         unit: str | list[str] | None = None,
+        ledger: str | os.PathLike[str] | Ledger | None = None,
+        scope: str | None = None,
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
         max_rows: int | None = None,
     ) -> None:
-        if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
+        if neighbors is not None and (not isinstance(neighbors, str) or neighbors not in NEIGHBORS):
             raise InputError(
                 f"neighbors={typed(neighbors)} is not a relation. {did_you_mean(neighbors if isinstance(neighbors, str) else '', NEIGHBORS)}"
             )
-        policy = Policy(neighbors, read_unit(unit))
+        book = None if ledger is None else _opened(ledger)
+        policy = Policy(neighbors or "add_remove", read_unit(unit))
+        if book is not None:
+            policy = _same_policy(book, neighbors, policy.unit)
+            book.check_scope(scope)
+        elif scope is not None:
+            raise InputError(
+                f"scope={typed(scope)} goes with ledger=. Hint: dp.Session(ledger='budget.db', scope=...)"
+            )
         limits = Limits(max_groups, max_rows_per_group, max_rows).checked()
         if policy.unit is None and limits != Limits():
             raise InputError(
                 "max_groups, max_rows_per_group and max_rows go with unit=. Hint: unit='user_id'"
             )
-        self._setup(read_budget(eps, delta, delta_calls, rho, accountant, order), policy, limits)
+        capped = any(x is not None for x in (eps, delta, delta_calls, rho, order))
+        usual = "union" if book is None else book.accountant
+        budget = Budget()
+        if book is None or capped:
+            budget = read_budget(
+                eps, delta, delta_calls, rho, usual if accountant is None else accountant, order
+            )
+        elif accountant not in (None, usual):
+            raise InputError(
+                f"The ledger {book.path} has accountant={usual!r}; accountant={typed(accountant)} was given. Hint: leave it out"
+            )
+        self._setup(budget, policy, limits, book, scope)
         _open.add(self)
 
-    def _setup(self, budget: Budget, policy: Policy, limits: Limits | None = None) -> None:
+    def _setup(
+        self,
+        budget: Budget,
+        policy: Policy,
+        limits: Limits | None = None,
+        ledger: Ledger | None = None,
+        scope: str | None = None,
+    ) -> None:
+        self._ledger, self._scope = ledger, scope
         self._budget, self._policy, self._limits = budget, policy, limits or Limits()
         self._state = State()
-        self._entries: deque[Entry] = deque(maxlen=100 if budget.unlimited else None)
+        self._entries: deque[Entry] = deque(maxlen=None if type(self) is Session else 100)
         self._charges = 0
         self._asked: dict[Hashable, int] = {}
         self._labels: dict[str, Release] = {}
@@ -204,42 +241,19 @@ class Session:
 
     # ---- charging ----
 
-    def _charge(self, charge: Charge, label: str | None, frame: int = 0) -> list[Entry]:
-        """Charge this session and those it stands in, or none of them.
-
-        Privacy: one step under one lock; the numbers are exact rationals and there is no tolerance.
-        """
-        with _lock:
-            chain = (self, *self._outer)
-            name = label or charge.question
-            after = []
-            for s in chain:
-                s._check_process()
-                if s._policy != charge.policy:
-                    raise InputError(
-                        f"The plan was made for {charge.policy.neighbors}, {charge.policy.unit_name}; the session"
-                        f" protects {s._policy.neighbors}, {s._policy.unit_name}. Hint: plan it inside the session."
-                    )
-                if s._split:
-                    raise InputError(
-                        "This session's budget was split; its parts grant calls, it grants none."
-                    )
-                state, component = s._budget.grant(charge.event, s._state, name)
-                if state is None:
-                    divided = s._part or s._whole is not None
-                    raise exceeded(s._budget, s._state, charge, component, label, divided=divided)
-                after.append(state)
-            now = dt.datetime.now(dt.UTC)
-            return [s._record(state, charge, label, now, frame) for s, state in zip(chain, after)]
-
-    def _record(self, state: State, charge: Charge, label: str | None, now: dt.datetime, frame: int) -> Entry:
+    def _record(
+        self, state: State | None, charge: Charge, label: str | None, now: dt.datetime, frame: int
+    ) -> Entry:
+        """Add a line to the account; ``state`` is None for an answer that was paid for before."""
+        replayed = state is None
+        state = self._state if state is None else state
         before, self._state = self._state, state
         charged = Cost(
             None if state.eps is None or before.eps is None else state.eps - before.eps,
             state.delta - before.delta,
             state.rho - before.rho,
         )
-        first = self._asked.setdefault(charge.same, self._charges)
+        first = self._charges if replayed else self._asked.setdefault(charge.same, self._charges)
         repeat = first if first != self._charges else None
         counted = self._budget.eps is not None and self._budget.rules.by_eps
         closes = counted and before.eps is not None and state.eps is None
@@ -255,6 +269,7 @@ class Session:
             closes,
             charge.event,
             frame,
+            replayed,
         )
         self._charges += 1
         self._entries.append(entry)
@@ -267,6 +282,8 @@ class Session:
                 self._labels.setdefault(entry.label, release)
 
     def _check_process(self) -> None:
+        if os.getpid() != self._pid and self._ledger is not None and self._budget.unlimited:
+            self._pid = os.getpid()  # the budget is in a file, and the ledger opens it anew
         if os.getpid() != self._pid:
             raise NoSession(
                 "This session was opened in another process; a forked child can't share its budget."
@@ -276,22 +293,50 @@ class Session:
     # ---- reading ----
 
     @property
+    def _limited(self) -> bool:
+        return self._ledger is not None or not self._budget.unlimited
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The ledger that pays, if there is one."""
+        return self._ledger
+
+    @property
+    def scope(self) -> str | None:
+        """The scope of the ledger that this session charges."""
+        return self._scope
+
+    @property
     def spent(self) -> Cost:
         """What has been charged: exact ``.eps``, ``.delta``, ``.rho``; ``float()`` gives eps.
 
         eps is the least of the sum of epsilons and the conversion of the sum of rho. It is a reading
-        of an odometer; the guarantee of a session is its budget.
+        of an odometer; the guarantee of a session is its budget. With a ledger it is what everybody
+        has charged to it (with a window: within the present one).
         """
+        if self._ledger is not None:
+            budget, state = self._ledger.state(self._scope)["total"]
+            return budget.spent(state)
         return self._budget.spent(self._state)
 
     @property
     def remaining(self) -> Cost:
-        """The largest pure eps that would be granted now, and what is left of delta_calls and rho."""
-        if self._budget.unlimited:
+        """The largest pure eps that would be granted now, and what is left of delta_calls and rho.
+
+        With a ledger: the least that the session's own cap and the ledger's budgets leave.
+        """
+        if not self._limited:
             raise InputError("The ambient session has no limit. Hint: with dp.Session(eps=1) as s: ...")
         if self._split:
             return Cost(Fraction(0), Fraction(0), Fraction(0))
-        return self._budget.remaining(self._state)
+        left = [] if self._budget.unlimited else [self._budget.remaining(self._state)]
+        if self._ledger is not None:
+            left += [b.remaining(state) for b, state in self._ledger.state(self._scope).values()]
+        return Cost(
+            min(c.eps or Fraction(0) for c in left),
+            min(c.delta for c in left),
+            min(c.rho or Fraction(0) for c in left),
+        )
 
     @property
     def neighbors(self) -> str:
@@ -325,7 +370,8 @@ class Session:
         polars.DataFrame
             ``index``, ``label``, ``question``, ``eps`` (null when charged by rho alone), ``delta``, ``rho``,
             ``mechanism``, ``time`` (UTC), ``repeat_of`` (index of the first charge for the same question)
-            and ``private`` (false if a test's source of noise was in place).
+            ``private`` (false if a test's source of noise was in place) and ``replayed`` (true for an answer
+            that was paid for and stored in the ledger earlier; it costs nothing).
         """
         return as_frame(list(self._entries))
 
@@ -369,6 +415,10 @@ class Session:
             )
         with _lock:
             self._check_process()
+            if self._ledger is not None:
+                raise InputError(
+                    "A ledger's budget can't be split: others charge it, too. Hint: dp.Ledger.create(..., per_scope=dict(eps=0.1))"
+                )
             if self._split or self._charges:
                 raise InputError("Only an unspent session can be split.")
             if how == "rho" and not self._budget.rho_limit:
@@ -387,6 +437,9 @@ class Session:
 
     def __repr__(self) -> str:
         b = self._budget
+        if self._ledger is not None:
+            scope = f", scope {self._scope!r}" if self._scope is not None else ""
+            return f"<dpframe session on {self._ledger!r}{scope}, {self._charges} charge{'s' * (self._charges != 1)} here>"
         if b.unlimited:
             return f"<dpframe ambient session: no limit, {self._charges} charges, spent {_cost(self.spent)}>"
         total = f"rho={number(b.rho)}" if b.eps is None else f"eps={show(b.eps)}"
@@ -433,6 +486,23 @@ def check_part(session: Session, source: Source) -> None:
         raise InputError(
             "A part of a partition is asked with its own cap, and the cap is for it alone. Hint: part.dp"
         )
+
+
+def _opened(ledger: Any) -> Ledger:
+    from dpframe.ledger import Ledger
+
+    return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+
+
+def _same_policy(book: Ledger, neighbors: str | None, unit: tuple[str, ...] | None) -> Policy:
+    """The ledger's policy, which what was typed beside it must match."""
+    p = book.policy
+    if (neighbors or p.neighbors) != p.neighbors or (unit is not None and unit != p.unit):
+        raise InputError(
+            f"The ledger {book.path} protects {p.neighbors}, {p.unit_name}; neighbors={neighbors!r}, unit={unit!r} were"
+            " given. Hint: leave them out"
+        )
+    return p
 
 
 class _Ambient(Session):

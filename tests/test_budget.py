@@ -152,7 +152,6 @@ def test_none_is_no_budget(bad):
         {"eps": 1, "delta": 1e-6, "delta_calls": 2e-6},
         {"eps": 1, "delta_calls": 1e-9},
         {"eps": 1, "neighbors": "remove_one"},
-        {"eps": 1, "neighbors": None},
     ],
     ids=repr,
 )

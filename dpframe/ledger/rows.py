@@ -39,6 +39,11 @@ class Head:
     sequence: int
     hash: str
 
+    @property
+    def text(self) -> str:
+        """The head as "row:hash"."""
+        return f"{self.sequence}:{self.hash}"
+
     def __str__(self) -> str:
         return f"{self.sequence}:{self.hash}"
 

@@ -1,0 +1,185 @@
+"""One step that charges a session, the sessions it stands in, and their ledgers: all of them or none.
+
+Privacy: the sums of sessions are checked, and the rows of ledgers written, before anything is recorded as
+granted, and before data is touched. A release whose row in a ledger is stored is never drawn a second time.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dpframe.errors import InputError
+from dpframe.noise import source
+from dpframe.notices import exceeded
+
+if TYPE_CHECKING:
+    from dpframe.account import Entry
+    from dpframe.accounting.filter import State
+    from dpframe.ledger.book import Ledger
+    from dpframe.ledger.claims import Claim, Ticket
+    from dpframe.plan import Charge
+    from dpframe.session import Session
+
+log = logging.getLogger("dpframe")
+
+
+@dataclass(eq=False)
+class Receipt:
+    """A paid charge: the right to one release, or a release that was paid for earlier.
+
+    Attributes
+    ----------
+    entries : list of (Session, Entry)
+        The session's line, then those of the sessions it stands in.
+    time : datetime
+        When it was charged (UTC).
+    stored : bytes or None
+        The answer, if this request was answered before.
+    released_at : datetime or None
+        When it was stored.
+    head : str or None
+        Where the ledger stood with the release, as "row:hash".
+    """
+
+    entries: list[tuple[Session, Entry]]
+    time: dt.datetime
+    stored: bytes | None = None
+    released_at: dt.datetime | None = None
+    head: str | None = None
+    tickets: list[tuple[Ledger, Ticket]] = field(default_factory=list)
+
+    def store(self, payload: bytes) -> None:
+        """Keep the release in the ledgers, before it is handed out. LedgerError if one can't."""
+        for i, (ledger, ticket) in enumerate(self.tickets):
+            head = ledger.store(ticket, payload)
+            if i == 0:  # the ledger nearest to the call
+                self.head = head.text
+                log.info("A release was stored in %s; its head is %s.", ledger.path, head)
+
+    def fail(self) -> None:
+        """Give up answering. The charge stands."""
+        for ledger, ticket in self.tickets:
+            ledger.fail(ticket)
+
+
+def charge(
+    session: Session, asked: Charge, label: str | None, frame: int = 0, request_id: str | None = None
+) -> Receipt:
+    """Charge ``session`` and those it stands in, or none of them.
+
+    Raises
+    ------
+    BudgetExceeded, NoSession, InputError, LedgerError
+        Nothing was charged.
+    """
+    from dpframe import session as sessions
+    from dpframe.ledger.claims import Busy
+
+    while True:
+        try:
+            with sessions._lock:
+                chain = (session, *session._outer)
+                if any(s._ledger is not None for s in chain):
+                    return _with_ledgers(chain, asked, label, frame, request_id)
+                if request_id is not None:
+                    raise InputError(
+                        "request_id= names a row of a ledger, and this session has none. Hint:"
+                        " dp.Session(ledger='budget.db')"
+                    )
+                after = _grants(chain, asked, label)
+                return _record(chain, asked, label, frame, Receipt([], dt.datetime.now(dt.UTC)), after)
+        except Busy as busy:
+            log.info("Request %r is being answered by somebody else; waiting.", busy.request_id)
+            busy.wait()
+
+
+def _with_ledgers(
+    chain: tuple[Session, ...], asked: Charge, label: str | None, frame: int, request_id: str | None
+) -> Receipt:
+    """The step with ledgers: all are opened and checked before any commits, the nearest one first.
+
+    Privacy: a commit that fails leaves later ledgers uncharged and nothing granted; earlier ones stay charged
+    for nothing. A request that is asked again after its owner died is charged again to the sessions, and
+    to every ledger but the one that holds the request.
+    """
+    books: dict[str, tuple[Ledger, str | None]] = {}
+    for s in chain:
+        s._check_process()
+        if s._ledger is not None:
+            scope = books.setdefault(s._ledger.path, (s._ledger, s._scope))[1]
+            if scope != s._scope:
+                raise InputError(
+                    f"A session inside another on the same ledger needs the same scope: {s._scope!r} inside"
+                    f" {scope!r}. Hint: leave the outer session first"
+                )
+    claim = _claim(asked, label)
+    tickets: list[tuple[Ledger, Ticket]] = []
+    with ExitStack() as stack:
+        opened = {p: stack.enter_context(books[p][0].charging(books[p][1])) for p in sorted(books)}
+        for i, (path, (ledger, _)) in enumerate(books.items()):
+            ticket = opened[path].reserve(claim(request_id if i == 0 else None))
+            tickets.append((ledger, ticket))
+            if ticket.stored is not None:
+                break
+        replayed = tickets[0][1].stored is not None
+        after: list[State | None] = [None] * len(chain)
+        if not replayed:
+            after = _grants(chain, asked, label)
+    first = tickets[0][1]
+    if replayed:
+        log.info("Request %r was answered on %s; that answer is returned.", request_id, first.released_at)
+        receipt = Receipt([], first.time, first.stored, first.released_at, first.head.text)
+    else:
+        receipt = Receipt([], first.time, tickets=tickets)
+    return _record(chain, asked, label, frame, receipt, after)
+
+
+def _claim(asked: Charge, label: str | None) -> Callable[[str | None], Claim]:
+    from dpframe.ledger.claims import Claim
+
+    details = asked.details()
+
+    def claim(request_id: str | None) -> Claim:
+        return Claim(asked, label, request_id, *details, source.is_private())
+
+    return claim
+
+
+def _grants(chain: tuple[Session, ...], asked: Charge, label: str | None) -> list[State | None]:
+    """The states after the charge, or the refusal of the first session that does not grant it."""
+    name = label or asked.question
+    after: list[State | None] = []
+    for s in chain:
+        s._check_process()
+        if s._policy != asked.policy:
+            raise InputError(
+                f"The plan was made for {asked.policy.neighbors}, {asked.policy.unit_name}; the session"
+                f" protects {s._policy.neighbors}, {s._policy.unit_name}. Hint: plan it inside the session."
+            )
+        if s._split:
+            raise InputError("This session's budget was split; its parts grant calls, it grants none.")
+        state, component = s._budget.grant(asked.event, s._state, name)
+        if state is None:
+            divided = s._part or s._whole is not None
+            raise exceeded(s._budget, s._state, asked, component, label, divided=divided)
+        after.append(state)
+    return after
+
+
+def _record(
+    chain: tuple[Session, ...],
+    asked: Charge,
+    label: str | None,
+    frame: int,
+    receipt: Receipt,
+    after: list[State | None],
+) -> Receipt:
+    receipt.entries = [
+        (s, s._record(state, asked, label, receipt.time, frame)) for s, state in zip(chain, after)
+    ]
+    return receipt
