@@ -24,6 +24,7 @@ from dpframe._version import __version__
 from dpframe.account import read_budget, read_unit
 from dpframe.accounting.filter import Budget, State
 from dpframe.budget import Number
+from dpframe.calls import checked
 from dpframe.errors import InputError, LedgerError, did_you_mean, typed
 from dpframe.ledger import locks
 from dpframe.ledger.claims import Busy, Claim, Ticket
@@ -55,17 +56,6 @@ class Ledger:
     anchor : str or PathLike, optional
         Where its anchor lies now, if not where it was declared.
 
-    Attributes
-    ----------
-    path : str
-    policy : Policy
-        The neighbouring relation and the unit.
-    budget : Budget
-        The total; with a window, the budget of each window.
-    per_scope, lifetime : Budget or None
-    window : timedelta or None
-    accountant : str
-
     Raises
     ------
     LedgerError
@@ -86,13 +76,14 @@ class Ledger:
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = dp.Ledger.create(pathlib.Path(folder.name) / "budget.db", eps=3, delta=1e-6)
     >>> budget, state = ledger.state()["total"]
-    >>> budget.remaining(state) == 3
+    >>> budget.remaining(state).eps == 3
     True
     >>> ledger.close(); folder.cleanup()
     """
 
     _patience = 30.0  # seconds that a lock is waited for
 
+    @checked()
     def __init__(self, path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None) -> None:
         self.path = place_of(path, "path")
         at = None if anchor is None else place_of(anchor, "anchor")
@@ -103,6 +94,7 @@ class Ledger:
         return dt.datetime.now(dt.UTC)
 
     @classmethod
+    @checked()
     def create(
         cls,
         path: str | os.PathLike[str],
@@ -173,26 +165,32 @@ class Ledger:
 
     @property
     def policy(self) -> Policy:
+        """The neighbouring relation and the unit."""
         return self._log.declaration.policy
 
     @property
     def budget(self) -> Budget:
+        """The total; with a window, the budget of each window."""
         return self._log.declaration.budget
 
     @property
     def per_scope(self) -> Budget | None:
+        """The budget of each scope."""
         return self._log.declaration.per_scope
 
     @property
     def lifetime(self) -> Budget | None:
+        """With a window: the budget of all windows together."""
         return self._log.declaration.lifetime
 
     @property
     def window(self) -> dt.timedelta | None:
+        """The window's length."""
         return self._log.declaration.window_length
 
     @property
     def accountant(self) -> str:
+        """How charges add up."""
         return self._log.declaration.budget.rules.name
 
     def check_scope(self, scope: str | None) -> None:

@@ -197,7 +197,7 @@ class Store:
         else:
             return
         self.disconnect()
-        raise broken(self.path, what, hint)
+        raise broken(self.path, what, hint) from None
 
     # ---- rows ----
 
