@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from fractions import Fraction
@@ -137,8 +139,8 @@ def test_a_child_that_leaves_its_parents_charge_takes_nothing_along(path, how):
                 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
                 def stranger(say):
-                    fd = os.open(os.path.join(locks.folder(str(path)), "writer"), os.O_RDWR)
-                    say(locks._locked(fd, locks.fcntl.LOCK_EX))
+                    with open(os.path.join(locks.folder(str(path)), "writer"), "ab") as f:
+                        say(locks._locked(f, locks.fcntl.LOCK_EX))
 
                 assert Child(stranger).end() == [[False]]
     except (ZeroDivisionError, dp.LedgerError):
@@ -146,6 +148,32 @@ def test_a_child_that_leaves_its_parents_charge_takes_nothing_along(path, how):
     assert code == 7
     assert spent(ledger) == spent(dp.Ledger(path)) == Fraction(1, 2)
     ledger.verify()
+
+
+def test_a_child_forked_in_a_charge_may_end_as_any_program_does(path):
+    """With everything closed and collected, while the parent's transaction goes on."""
+    dp.Ledger.create(path, eps=1).close()
+    code = f"""
+import os, sys
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+import dpframe as dp
+from ledger_tools import claim
+ledger = dp.Ledger({str(path)!r})
+with ledger.charging() as t:
+    for i in range(5):
+        t.reserve(claim(0.1))
+    if os.fork() == 0:
+        sys.exit(0)
+    os.wait()
+    t.reserve(claim(0.1))
+ledger.verify()
+print(len(ledger.entries()))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (run.stdout, run.returncode) == ("6\n", 0), run.stderr
+    ledger = dp.Ledger(path)
+    ledger.verify()
+    assert spent(ledger) == Fraction(3, 5)
 
 
 def test_a_ticket_is_answered_where_it_was_charged(path):

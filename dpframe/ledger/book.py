@@ -87,7 +87,7 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None) -> None:
         self.path = place_of(path, "path")
         at = None if anchor is None else place_of(anchor, "anchor")
-        self._log = Log(self.path, at, self._patience, lambda: self._clock())
+        self._log = Log(self.path, at, self._patience, lambda: Ledger._clock())
 
     @staticmethod
     def _clock() -> dt.datetime:
@@ -317,7 +317,7 @@ class Ledger:
 
     def _settle(self, scope: str | None, request_id: str) -> None:
         """Wait until the request is answered, free, or its owner dead. Outside any transaction."""
-        pause = 0.002
+        pause, until = 0.002, time.monotonic() + 5
         while True:
             with self._log.reading():
                 charged = self._log.known.requests.get((scope, request_id))
@@ -325,6 +325,11 @@ class Ledger:
                     return
             time.sleep(pause)
             pause = min(2 * pause, 0.1)
+            if time.monotonic() > until:
+                until = float("inf")
+                logging.getLogger("dpframe").info(
+                    "Request %r is being answered elsewhere; waiting.", request_id
+                )
 
     def _answering(self, charged: Charged) -> bool:
         held = self._log.store.lease(charged.head.sequence)
