@@ -97,9 +97,8 @@ def _faults(path: str) -> Iterator[None]:
         said = e.strerror
     else:
         return
-    raise broken(
-        path, f"can't be locked: {folder(path)} can't be written ({said})", "make room or give permission"
-    )
+    what = f"can't be locked: {folder(path)} can't be written ({said})"
+    raise broken(path, what, "make room or give permission") from None
 
 
 def _locked(file: FileIO, how: int) -> bool:
