@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP = python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench audit-ledger clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/python -m dpframe.demo
@@ -19,6 +19,10 @@ lint: .venv/ready .venv-pandas2/ready
 
 bench: .venv/ready
 	.venv/bin/python benchmarks/run.py
+
+# The ledger's crash, kill, flip and concurrency trials at full size.
+audit-ledger: .venv/ready
+	DPFRAME_AUDIT=1 .venv/bin/python -m pytest tests/test_ledger.py tests/test_ledger_faults.py tests/test_ledger_shared.py
 
 # A virtual environment is ready when its mark is newer than pyproject.toml.
 .venv-demo/ready: pyproject.toml

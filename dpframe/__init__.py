@@ -3,6 +3,8 @@
 ``import dpframe as dp`` puts ``.dp`` on pandas and Polars frames.
 """
 
+from typing import TYPE_CHECKING
+
 from dpframe._version import __version__
 from dpframe.api import FrameDP
 from dpframe.bound import BoundPlan
@@ -19,13 +21,15 @@ from dpframe.errors import (
     ReleaseFailed,
 )
 from dpframe.keys import public
-from dpframe.ledger import Ledger
 from dpframe.mechanisms.registry import mechanism, register_mechanism, unregister_mechanism
 from dpframe.mechanisms.registry import names as mechanisms
 from dpframe.plan import Plan
 from dpframe.release import Release
 from dpframe.session import Session
 from dpframe.stats import clip_mean, clip_sum, count
+
+if TYPE_CHECKING:
+    from dpframe.ledger import Ledger
 
 register()
 
@@ -37,6 +41,9 @@ def __getattr__(name: str) -> object:
 
     if name == "testing":  # for plug-in authors; loaded on first use
         return import_module("dpframe.testing")
+    if name == "Ledger":  # brings SQLite; loaded on first use
+        globals()["Ledger"] = found = import_module("dpframe.ledger").Ledger
+        return found
 
     meant = MEANT_VERBS.get(name)
     if meant in ("clip_mean", "clip_sum", "count"):

@@ -135,6 +135,8 @@ def checked(more: Sequence[str] = ()) -> Callable[[F], F]:
 def _example(title: str, named: Sequence[str]) -> str:
     if title == "Session":
         return "dp.Session(eps=1, delta=1e-6)"
+    if title in ("Ledger", "create"):
+        return "dp.Ledger.create('budget.db', eps=3), then dp.Ledger('budget.db')"
     if title == "groupby" or title == "partition_by":
         return f"{title}('city', keys=[...])"
     if "bounds" in named:

@@ -24,6 +24,7 @@ from dpframe._version import __version__
 from dpframe.account import read_budget, read_unit
 from dpframe.accounting.filter import Budget, State
 from dpframe.budget import Number
+from dpframe.calls import checked
 from dpframe.errors import InputError, LedgerError, did_you_mean, typed
 from dpframe.ledger import locks
 from dpframe.ledger.claims import Busy, Claim, Ticket
@@ -55,17 +56,6 @@ class Ledger:
     anchor : str or PathLike, optional
         Where its anchor lies now, if not where it was declared.
 
-    Attributes
-    ----------
-    path : str
-    policy : Policy
-        The neighbouring relation and the unit.
-    budget : Budget
-        The total; with a window, the budget of each window.
-    per_scope, lifetime : Budget or None
-    window : timedelta or None
-    accountant : str
-
     Raises
     ------
     LedgerError
@@ -86,23 +76,25 @@ class Ledger:
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = dp.Ledger.create(pathlib.Path(folder.name) / "budget.db", eps=3, delta=1e-6)
     >>> budget, state = ledger.state()["total"]
-    >>> budget.remaining(state) == 3
+    >>> budget.remaining(state).eps == 3
     True
     >>> ledger.close(); folder.cleanup()
     """
 
     _patience = 30.0  # seconds that a lock is waited for
 
+    @checked()
     def __init__(self, path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None) -> None:
         self.path = place_of(path, "path")
         at = None if anchor is None else place_of(anchor, "anchor")
-        self._log = Log(self.path, at, self._patience, lambda: self._clock())
+        self._log = Log(self.path, at, self._patience, lambda: Ledger._clock())
 
     @staticmethod
     def _clock() -> dt.datetime:
         return dt.datetime.now(dt.UTC)
 
     @classmethod
+    @checked()
     def create(
         cls,
         path: str | os.PathLike[str],
@@ -173,26 +165,32 @@ class Ledger:
 
     @property
     def policy(self) -> Policy:
+        """The neighbouring relation and the unit."""
         return self._log.declaration.policy
 
     @property
     def budget(self) -> Budget:
+        """The total; with a window, the budget of each window."""
         return self._log.declaration.budget
 
     @property
     def per_scope(self) -> Budget | None:
+        """The budget of each scope."""
         return self._log.declaration.per_scope
 
     @property
     def lifetime(self) -> Budget | None:
+        """With a window: the budget of all windows together."""
         return self._log.declaration.lifetime
 
     @property
     def window(self) -> dt.timedelta | None:
+        """The window's length."""
         return self._log.declaration.window_length
 
     @property
     def accountant(self) -> str:
+        """How charges add up."""
         return self._log.declaration.budget.rules.name
 
     def check_scope(self, scope: str | None) -> None:
@@ -319,7 +317,7 @@ class Ledger:
 
     def _settle(self, scope: str | None, request_id: str) -> None:
         """Wait until the request is answered, free, or its owner dead. Outside any transaction."""
-        pause = 0.002
+        pause, until = 0.002, time.monotonic() + 5
         while True:
             with self._log.reading():
                 charged = self._log.known.requests.get((scope, request_id))
@@ -327,6 +325,11 @@ class Ledger:
                     return
             time.sleep(pause)
             pause = min(2 * pause, 0.1)
+            if time.monotonic() > until:
+                until = float("inf")
+                logging.getLogger("dpframe").info(
+                    "Request %r is being answered elsewhere; waiting.", request_id
+                )
 
     def _answering(self, charged: Charged) -> bool:
         held = self._log.store.lease(charged.head.sequence)

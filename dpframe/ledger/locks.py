@@ -1,7 +1,8 @@
 """Who may write, and who is alive: locks that the operating system drops when a process ends.
 
 Beside a ledger lies the folder ``<path>.locks``: the file ``writer``, locked for the length of a
-transaction, and a file for every process that is answering a request, locked while it lives.
+transaction, the file ``turn`` for whoever is next, and a file for every process that is answering a
+request, locked while it lives.
 
 A lease (who answers a request) is over when its owner is dead: the lock on its file is free *and* no
 process has its number and start time. In the owner's own process it is over when its ticket is gone or
@@ -25,6 +26,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from functools import cache
+from io import FileIO
 from typing import Any
 
 from dpframe.ledger.rows import broken
@@ -34,9 +36,9 @@ try:
 except ImportError:  # Windows: ledgers say so when one is opened
     fcntl = None  # type: ignore[assignment]
 
-_mine: dict[str, tuple[str, int]] = {}  # folder -> this process's name there and its open file
+_mine: dict[str, tuple[str, FileIO]] = {}  # folder -> this process's name there and its open file
 _held: dict[str, tuple[weakref.ref[Any], threading.Thread]] = {}  # leases of this process
-_inside: dict[str, int] = {}  # writer's locks that this process holds, by path
+_inside: dict[str, FileIO] = {}  # writer's locks that this process holds, by path
 
 
 def available() -> bool:
@@ -53,40 +55,38 @@ def writing(path: str, patience: float) -> Iterator[None]:
     """Hold the writer's lock of the ledger at ``path``; LedgerError if others hold it for ``patience`` seconds."""
     if path in _inside:  # by another Ledger object, in this thread
         raise broken(path, "is in the middle of a charge in this thread", "ask when it is done")
-    pid = os.getpid()
-    with _faults(path):
-        fd = _writer(path, patience)
-    _inside[path] = fd
+    pid, until = os.getpid(), time.monotonic() + patience
+    # Whoever has just written has to wait for a turn like the others.
+    with _faults(path), _take(path, "turn", patience, until):
+        file = _take(path, "writer", patience, until)
     try:
+        _inside[path] = file
         yield
     finally:
         if os.getpid() == pid:  # a forked child must not give away its parent's lock
-            del _inside[path]
-            fcntl.flock(fd, fcntl.LOCK_UN)
-            os.close(fd)
+            _inside.pop(path, None)
+            fcntl.flock(file, fcntl.LOCK_UN)
+            file.close()
 
 
-def _writer(path: str, patience: float) -> int:
-    """The writer's file, locked."""
-    name, until = os.path.join(folder(path), "writer"), time.monotonic() + patience
+def _take(path: str, kind: str, patience: float, until: float) -> FileIO:
+    """One of the writers' files, locked; closing it unlocks."""
+    name = os.path.join(folder(path), kind)
     os.makedirs(folder(path), exist_ok=True)
-    fd = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        while not _locked(fd, fcntl.LOCK_EX):
-            if time.monotonic() > until:
-                raise broken(
-                    path,
-                    f"was locked by others for more than {patience:g} seconds",
-                    "see which program keeps it locked, then ask again",
-                )
-            time.sleep(random.uniform(0.0005, 0.002))
-        if _is(name, fd):
-            return fd
-    except BaseException:
-        os.close(fd)
-        raise
-    os.close(fd)  # it was removed or replaced meanwhile
-    return _writer(path, patience)
+    while True:
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(FileIO(name, "a"))
+            while not _locked(file, fcntl.LOCK_EX):
+                if time.monotonic() > until:
+                    raise broken(
+                        path,
+                        f"was locked by others for more than {patience:g} seconds",
+                        "see which program keeps it locked, then ask again",
+                    )
+                time.sleep(random.uniform(0.0005, 0.002))
+            if _is(name, file):
+                stack.pop_all()
+                return file  # else it was removed or replaced meanwhile
 
 
 @contextlib.contextmanager
@@ -97,22 +97,21 @@ def _faults(path: str) -> Iterator[None]:
         said = e.strerror
     else:
         return
-    raise broken(
-        path, f"can't be locked: {folder(path)} can't be written ({said})", "make room or give permission"
-    )
+    what = f"can't be locked: {folder(path)} can't be written ({said})"
+    raise broken(path, what, "make room or give permission") from None
 
 
-def _locked(fd: int, how: int) -> bool:
+def _locked(file: FileIO, how: int) -> bool:
     try:
-        fcntl.flock(fd, how | fcntl.LOCK_NB)
+        fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
-def _is(name: str, fd: int) -> bool:
+def _is(name: str, file: FileIO) -> bool:
     try:
-        return os.path.samestat(os.stat(name), os.fstat(fd))
+        return os.path.samestat(os.stat(name), os.fstat(file.fileno()))
     except FileNotFoundError:
         return False
 
@@ -126,12 +125,12 @@ def owner(path: str) -> str:
     if place not in _mine:
         with _faults(path):
             for name in os.listdir(place):
-                if name != "writer":
+                if name not in ("turn", "writer"):
                     alive(path, name)  # removes the files of the dead
             name = f"{os.getpid()}-{started(os.getpid())}-{secrets.token_hex(8)}"
-            fd = os.open(os.path.join(place, name), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            _mine[place] = (name, fd)
+            file = FileIO(os.path.join(place, name), "x")
+            fcntl.flock(file, fcntl.LOCK_EX)
+            _mine[place] = (name, file)
     return _mine[place][0]
 
 
@@ -146,7 +145,7 @@ def let_go(lease: str) -> None:
 
 def leased(path: str, name: str, lease: str) -> bool:
     """Whether somebody is still answering under this lease of owner ``name``."""
-    if _mine.get(folder(path), ("", 0))[0] != name:
+    if folder(path) not in _mine or _mine[folder(path)][0] != name:
         return alive(path, name)
     ticket, thread = _held.get(lease, (lambda: None, threading.current_thread()))
     return ticket() is not None and thread.is_alive() and thread is not threading.current_thread()
@@ -159,15 +158,13 @@ def alive(path: str, name: str) -> bool:
         return False
     file = os.path.join(folder(path), name)
     try:
-        fd = os.open(file, os.O_RDWR)
+        with FileIO(file, "r") as opened:
+            if not _locked(opened, fcntl.LOCK_SH):
+                return True
     except FileNotFoundError:
         pass
-    else:
-        try:
-            if not _locked(fd, fcntl.LOCK_SH):
-                return True
-        finally:
-            os.close(fd)
+    except PermissionError:  # another user's; nobody can tell
+        return True
     if started(int(parts[0])) == parts[1]:
         return True
     with contextlib.suppress(OSError):
@@ -203,10 +200,8 @@ def _boot() -> str:
 
 def in_child() -> None:
     """A forked child is not its parent: it has no leases, and the locks stay the parent's."""
-    for _, fd in _mine.values():
-        os.close(fd)  # does not unlock: the parent has it open
-    for fd in _inside.values():
-        os.close(fd)
+    for file in (*(f for _, f in _mine.values()), *_inside.values()):
+        file.close()  # does not unlock: the parent has it open
     _inside.clear()
     _mine.clear()
     _held.clear()

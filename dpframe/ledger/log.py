@@ -43,7 +43,7 @@ def _whole(method: F) -> F:
         except (KeyError, ValueError, TypeError):
             said = "holds a row that can't be read"
         self._sums = None
-        raise broken(self.path, said, RESTORE)
+        raise broken(self.path, said, RESTORE) from None
 
     return call  # type: ignore[return-value]
 
@@ -90,6 +90,8 @@ class Log:
                         self._refresh(anchors.read(self.anchor))
                         start = self.known.head
                         yield
+                        if self._sums is None:  # a row was refused, and the refusal not passed on
+                            raise broken(self.path, "could not take a row; all was taken back", "ask again")
                     if self.known.head != start:
                         self._confirm(start)
             except BaseException:

@@ -31,7 +31,9 @@ TABLES = {
 RESTORE = (
     "put back the newest copy of the ledger and its anchor, or open a new ledger and count this one as spent"
 )
-_parents: dict[str, sqlite3.Connection] = {}  # by path; SQLite's locks of these are not this process's
+_parents: set[str] = (
+    set()
+)  # ledgers that a parent was charging at the fork; their locks are not this process's
 
 
 class Store:
@@ -135,9 +137,15 @@ class Store:
                 c.close()
 
     def abandon(self) -> None:
-        """In a forked child: give up a connection that the parent was using, without closing it."""
+        """In a forked child: give up a connection that the parent was using, and never close it.
+
+        Closing would undo the parent's transaction in the memory that the two share.
+        """
         if self._connection is not None:
-            _parents[self.path] = self._connection
+            import ctypes
+
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+            _parents.add(self.path)
             self._connection, self._files = None, {}
 
     # ---- transactions ----
@@ -145,42 +153,40 @@ class Store:
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
         """One snapshot."""
-        with self._faults():
-            c = self.connection()
-            c.execute("BEGIN")
         try:
+            with self._faults():
+                self.connection().execute("BEGIN")
             yield
         finally:
             with self._faults():
-                self._end("ROLLBACK")
+                self._roll_back()
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """A transaction that nobody else can be in; committed and on disk at its end, or as if it had not been."""
         pid = os.getpid()
-        with self._faults():
-            c = self.connection()
-            c.execute("BEGIN IMMEDIATE")
-        self.inside = True
         try:
+            with self._faults():
+                self.connection().execute("BEGIN IMMEDIATE")
+            self.inside = True
             yield
             with self._faults():
-                self.connection()  # still the same files
-                c.execute("COMMIT")
+                self.connection().execute("COMMIT")  # if the files are still the same
         except BaseException:
             if os.getpid() == pid:
                 with contextlib.suppress(LedgerError), self._faults():
-                    self._end("ROLLBACK")
+                    self._roll_back()
             raise
         finally:
             self.inside = False
 
-    def _end(self, how: str) -> None:
+    def _roll_back(self) -> None:
         c = self._connection
-        if c is not None and c.in_transaction:
-            c.execute(how)
+        if c is None or not c.in_transaction:
+            return
+        c.execute("ROLLBACK")
         for suffix in ("-wal", "-shm"):  # there from the first read on, until the last connection closes
-            if c is not None and suffix not in self._files and "" in self._files:
+            if suffix not in self._files:
                 self._files[suffix] = self._identity(suffix)
 
     @contextlib.contextmanager
@@ -197,7 +203,7 @@ class Store:
         else:
             return
         self.disconnect()
-        raise broken(self.path, what, hint)
+        raise broken(self.path, what, hint) from None
 
     # ---- rows ----
 

@@ -246,7 +246,7 @@ class Sums:
         for place in range(begins, len(self._active)):
             charged = self._active[place]
             if charged.place == place:
-                state = advance(self.declaration.budget, state, charged.events["total"], charged.name)
+                state = state.after(charged.events["total"], charged.name)  # granted within a larger window
         return begins, state
 
 
