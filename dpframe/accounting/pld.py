@@ -327,8 +327,9 @@ class Composition:
         spectrum = np.ones(n // 2 + 1, dtype=np.complex128)
         start = 0
         for x, k in self.parts:
-            one = np.exp(np.log(np.maximum(x.masses, 1e-320)) + t * x.losses - x.log_moment(t)[0])
-            one[x.masses <= 0] = 0.0
+            one = np.zeros(len(x.masses))
+            seen, logs = x._seen
+            one[x.masses > 0] = np.exp(logs + t * seen - x.log_moment(t)[0])
             padded = np.concatenate([one, np.zeros(-len(one) % n)]).reshape(-1, n).sum(axis=0)
             spectrum *= np.fft.rfft(padded) ** k
             start += k * x.first
