@@ -9,6 +9,7 @@ from dpframe._version import __version__
 from dpframe.api import FrameDP
 from dpframe.bound import BoundPlan
 from dpframe.budget import Cost
+from dpframe.convert import delta_of_mu, eps_of_mu, eps_of_rho, mu_of_eps, rho_of_eps
 from dpframe.doors import frame, register
 from dpframe.errors import (
     BudgetExceeded,
@@ -71,10 +72,15 @@ __all__ = [
     "clip_mean",
     "clip_sum",
     "count",
+    "delta_of_mu",
+    "eps_of_mu",
+    "eps_of_rho",
     "frame",
     "mechanism",
     "mechanisms",
+    "mu_of_eps",
     "public",
     "register_mechanism",
+    "rho_of_eps",
     "unregister_mechanism",
 ]

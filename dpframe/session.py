@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Hashable, Mapping
 from contextvars import ContextVar
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
 
@@ -31,6 +31,7 @@ from dpframe.plan import Charge, Limits, Policy
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from dpframe.accounting.report import Report
     from dpframe.ledger import Ledger
     from dpframe.release import Release
     from dpframe.schema import Source
@@ -362,18 +363,46 @@ class Session:
             raise KeyError(f"No release has the label {label!r}. {there} Hint: s.releases[0], s.last")
         return self._labels[label]
 
-    def report(self) -> pl.DataFrame:
-        """The account: one row per charge, oldest first.
+    @overload
+    def report(self) -> pl.DataFrame: ...
+    @overload
+    def report(self, *, accountant: str, delta: Number | None = None) -> Report: ...
+
+    def report(self, *, accountant: str | None = None, delta: Number | None = None) -> pl.DataFrame | Report:
+        """The account: one row per charge, oldest first; or what all charges add up to.
+
+        Parameters
+        ----------
+        accountant : {"pld", "rdp", "gdp", "zcdp", "sum"}, optional
+            What to add up by. This is a report for plans that were fixed beforehand, not a gate: where a
+            question depended on earlier answers, only the session's budget holds (docs/accounting.md).
+        delta : number, optional
+            Of that report; by default the session's.
 
         Returns
         -------
-        polars.DataFrame
+        polars.DataFrame or Report
+            A Report has ``eps``, ``delta``, ``accountant``, ``charges`` and ``is_gate`` (false). The frame has
             ``index``, ``label``, ``question``, ``eps`` (null when charged by rho alone), ``delta``, ``rho``,
             ``mechanism``, ``time`` (UTC), ``repeat_of`` (index of the first charge for the same question)
             ``private`` (false if a test's source of noise was in place) and ``replayed`` (true for an answer
             that was paid for and stored in the ledger earlier; it costs nothing).
         """
-        return as_frame(list(self._entries))
+        if accountant is None:
+            if delta is not None:
+                raise InputError("delta= goes with accountant=. Hint: report(accountant='pld', delta=1e-6)")
+            return as_frame(list(self._entries))
+        if self._split or self._charges > len(self._entries):
+            raise InputError(
+                "This session was split, so its parts report. Hint: parts[0].report(accountant='pld')"
+                if self._split
+                else "The ambient session keeps its last 100 charges only. Hint: with dp.Session(eps=1) as s: ..."
+            )
+        from dpframe.accounting.report import report
+
+        whole = self._budget if self._ledger is None else self._ledger.budget
+        at = whole.delta if delta is None else rational(delta, "delta", zero=True, below=1)
+        return report([e.event for e in self._entries if not e.replayed], accountant, at)
 
     def split(self, shares: int | Mapping[str, Number], *, by: str | None = None) -> Any:
         """Divide an unspent budget into sessions of their own.
