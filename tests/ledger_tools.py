@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import dpframe as dp
 from dpframe.budget import Event
+from dpframe.fingerprint import Details
 from dpframe.ledger import Claim
 from dpframe.plan import Charge, Policy
 
@@ -25,7 +26,9 @@ def laplace(eps) -> Event:
 
 
 def claim(eps=0.1, *, request_id=None, label=None, fingerprint="f", event=None, policy=None) -> Claim:
-    charge = Charge(event or laplace(eps), "count()", "laplace", policy or Policy(), None)
+    charge = Charge(
+        event or laplace(eps), "count()", "laplace", policy or Policy(), None, lambda: Details("", "", "")
+    )
     return Claim(charge, label, request_id, fingerprint, "1", "10", True)
 
 
