@@ -22,6 +22,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 import dpframe as dp
+from dpframe.accounting import pld
 from dpframe.accounting.conversion import rho_of_eps
 from dpframe.calibrate import Asked, choose
 from dpframe.errors import MechanismError
@@ -209,12 +210,32 @@ def composition() -> Iterator[str]:
                 "laplace, rho/k": _grid("laplace", Target(rho=rho / k)),
                 "gaussian, rho/k": _grid("gaussian", Target(rho=rho / k)),
                 "gaussian, exact": _grid("gaussian", Target(eps, delta), k),
+                "laplace, PLD": _by_pld("laplace", eps, delta, k),
+                "multi_gaussian, PLD": _by_pld("multi_gaussian", eps, delta, k),
             }
-            stds = {name: noise.std / STEPS for name, noise in noises.items()}
+            stds = {
+                name: noise.std / (8 if name.startswith("multi") else STEPS) for name, noise in noises.items()
+            }
             best = min(stds.values())
             rows.append([e, str(k), *(_cell(s, best) for s in stds.values())])
     yield f"### RMSE of each of k queries under one (eps, {float(delta):g}), in sensitivities (× the best of the row)\n"
     yield table(["eps", "k", *stds], rows)
+
+
+def _by_pld(name: str, eps: Fraction, delta: Fraction, k: int) -> Noise:
+    """The law of which k have (eps, delta) together by their privacy-loss distribution: one at (x, delta/4k)."""
+    m = STEPS if name == "laplace" else 8  # a table's pair is a maximum over shifts, made number by number
+    low, high = eps / k, eps * min(1.0, 3 / math.sqrt(k))
+    one = delta if k == 1 else delta / (4 * k)
+    noise = dp.mechanism(name).calibrate(Fraction(m), 1, Target(low, one))
+    while high - low > low / 100:
+        x = Fraction(math.sqrt(low * high)).limit_denominator(10**6)
+        tried = dp.mechanism(name).calibrate(Fraction(m), 1, Target(x, one))
+        step = pld.step_for([(float(tried.event.rho), k)])
+        losses = pld.laplace(float(x), m, step) if name == "laplace" else pld.of_law(tried, m, step)
+        fits = pld.Composition([(losses, k)]).delta_of(float(eps)) <= delta
+        low, high, noise = (x, high, tried) if fits else (low, x, noise)
+    return noise
 
 
 def _grid(name: str, target: Target, queries: int = 1) -> Noise:
