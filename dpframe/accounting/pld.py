@@ -294,6 +294,8 @@ class Composition:
         i = int(fine[-1]) + 1 if len(fine) else 0
         if i == len(losses):
             return max(0.0, top)
+        if i == 0 and start == 0:  # the window begins above the answer
+            return max(0.0, float(losses[0]))
         # Between the grid points i-1 and i the curve is over_p[i] - e**eps over_q[i].
         part = (over_p[i] + errors[i] - delta) / over_q[i] if over_q[i] > 0 else math.inf
         eps = math.log(part) if 0 < part < math.inf else (0.0 if part <= 0 else float(losses[i]))
@@ -344,7 +346,7 @@ class Composition:
         noise = 4 * 2.0**-52 * math.log2(n) * (self.events + len(self.parts)) * math.sqrt(n) * size
 
         def error(eps: Floats) -> Floats:
-            return np.asarray(np.exp(np.minimum(log_moment - t * eps, 0.0)) * (noise + _OUTSIDE))
+            return np.asarray(np.exp(np.minimum(log_moment - t * eps, 700.0)) * (noise + _OUTSIDE))
 
         return losses, masses, error
 
