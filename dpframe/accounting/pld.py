@@ -280,12 +280,17 @@ class Composition:
             return math.inf
         goal = -math.log(delta - self.infinite)
         t = self._least(lambda t: (self._moments(t)[0] + goal) / t)
+        # Every tilt gives an upper bound; near the largest loss of all a smaller one is better.
+        return min(top if top > 0 else 0.0, *(self._eps_at(x, delta, top) for x in (t, t / 8, t / 64)))
+
+    def _eps_at(self, t: float, delta: float, top: float) -> float:
+        """:meth:`eps_of` by one tilt."""
         losses, masses, error = self._tail(t)
         delta /= self._rounding(t)
         start = np.searchsorted(losses, 0.0)
         losses, masses = losses[start:], masses[start:]
-        if not len(losses):
-            return 0.0
+        if not len(losses):  # the window lies below 0: nothing but the error is above
+            return 0.0 if float(error(np.array(0.0))) + self.infinite <= delta else max(0.0, top)
         over_p = np.cumsum(masses[::-1])[::-1]
         over_q = np.cumsum((masses * np.exp(-losses))[::-1])[::-1]
         errors = error(losses - self.step) + self.infinite
@@ -294,15 +299,21 @@ class Composition:
         i = int(fine[-1]) + 1 if len(fine) else 0
         if i == len(losses):
             return max(0.0, top)
-        # Between the grid points i-1 and i the curve is over_p[i] - e**eps over_q[i].
-        part = (over_p[i] + errors[i] - delta) / over_q[i] if over_q[i] > 0 else math.inf
-        eps = math.log(part) if 0 < part < math.inf else (0.0 if part <= 0 else float(losses[i]))
-        return max(0.0, min(eps, float(losses[i])) * (1 + 2.0**-40))
+        if i == 0 and start == 0:  # the window begins above the answer
+            return max(0.0, float(losses[0]))
+        # Between the grid points i-1 and i the curve is over_p[i] - e**eps over_q[i], and the answer lies there.
+        low, high = float(losses[i - 1]) if i else 0.0, float(losses[i])
+        part = (over_p[i] + errors[i] - delta) / over_q[i] if over_q[i] > 0 else 0.0
+        eps = math.log(part) if part > 0 else low
+        return max(0.0, min(max(eps, low), high) * (1 + 2.0**-40))
 
     def _least(self, f: Callable[[float], float]) -> float:
-        """About where ``f`` is least: it falls, then rises. Any tilt is right; a good one keeps digits."""
+        """About where ``f`` is least: it falls, then rises. Any tilt is right; a good one keeps digits.
+
+        A tilt of more than one over the step would leave nothing but the largest loss.
+        """
         golden = (math.sqrt(5) - 1) / 2
-        low, high = -10.0, 12.0
+        low, high = -10.0, max(0.0, -math.log(self.step))
         a, b = high - golden * (high - low), low + golden * (high - low)
         fa, fb = f(math.exp(a)), f(math.exp(b))
         while high - low > 0.1:
@@ -344,7 +355,7 @@ class Composition:
         noise = 4 * 2.0**-52 * math.log2(n) * (self.events + len(self.parts)) * math.sqrt(n) * size
 
         def error(eps: Floats) -> Floats:
-            return np.asarray(np.exp(np.minimum(log_moment - t * eps, 0.0)) * (noise + _OUTSIDE))
+            return np.asarray(np.exp(np.minimum(log_moment - t * eps, 700.0)) * (noise + _OUTSIDE))
 
         return losses, masses, error
 

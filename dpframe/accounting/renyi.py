@@ -56,12 +56,9 @@ def laplace_divergence(eps: float, steps: int, order: float) -> float:
 
 
 @lru_cache(maxsize=8192)
-def _rho_at(rho: Fraction, eps: Fraction | None, steps: int, order: Fraction) -> Fraction:
-    if eps is None:
-        return rho
-    return min(
-        rho, round_up(laplace_divergence(float(eps), steps, float(order)) / float(order) * (1 + _TINY))
-    )
+def _pure_rho_at(num: int, den: int, steps: int, order: float) -> Fraction:
+    """Keyed by integers: hashing a fraction takes longer than adding it."""
+    return round_up(laplace_divergence(num / den, steps, order) / order * (1 + _TINY))
 
 
 def rho_at(event: Event, order: Fraction) -> Fraction:
@@ -70,11 +67,13 @@ def rho_at(event: Event, order: Fraction) -> Fraction:
     Privacy: the least of bounds that hold (see the module); where the event has parts they add up. A
     Gaussian is bounded by its rho alone, as its eps holds only together with its delta.
     """
-    total = Fraction(0)
-    for leaf, times in event.leaves():
-        steps = leaf.steps if leaf.kind == "laplace" and leaf.steps else 1
-        total += times * _rho_at(leaf.rho, pure_eps(leaf), steps, order)
-    return total
+    if event.parts:
+        return event.times * sum((rho_at(part, order) for part in event.parts), Fraction(0))
+    eps = pure_eps(event)
+    if eps is None:
+        return event.rho
+    steps = event.steps if event.kind == "laplace" and event.steps else 1
+    return min(event.rho, _pure_rho_at(eps.numerator, eps.denominator, steps, float(order)))
 
 
 def eps_of_rho_at(rho: float, order: float, delta: float) -> float:
