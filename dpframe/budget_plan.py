@@ -112,6 +112,12 @@ class BudgetPlan:
         self._queries = _named_queries(queries, self._given)
         check(self._queries, allocation, self._in_rho)
         self._doors = {n: self._door(n, s) for n, s in self._given.items()}
+        for u in self._session._policy.unit or ():
+            for n, door in self._doors.items():
+                try:
+                    door._source.column(u)
+                except InputError as e:
+                    raise InputError(f"unit={u!r}: source {n!r}: {e}") from None
         self._made: dict[tuple[str, Fraction], BoundPlan] = {}
         self._key_files: dict[str, Any] = {}
         self._releases: dict[str, Release] = {}

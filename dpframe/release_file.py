@@ -212,26 +212,32 @@ class _Reader:
         """Fail at the key of a table that a message is about: named in ``about`` or in its text."""
         table = self._at(at)
         told = message.split(" Hint:")[0]
+        for name, asked in table.get("ask", {}).items():  # which of several statistics it is about
+            if f"{asked.get('statistic')}({asked.get('column')!r}" in told:
+                self._about((*at, "ask", name), message)
         found = [k for k in about if k in table]
-        found += [k for k in table if re.search(rf"\b{re.escape(k)}=", told)]
+        found += [k for k in table if re.search(rf"\b{re.escape(k)}(=|\[\d+\])", told)]
         spoken = [(m.start(), k) for k in table if (m := re.search(rf"\b{re.escape(k)}\b", told))]
         found += [k for _, k in sorted(spoken) if k in ("column", "bounds", "keys", "unit", "mechanism")]
         found += [k for k, v in table.items() if isinstance(v, str) and k != "name" and repr(v) in told]
         found += [k for k in ("statistic",) if k in table]
-        place: Path = (*at, found[0]) if found else at
-        value = table[found[0]] if found else None
-        inner = (
-            enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
-        )
-        named = [k for k, x in inner if any(isinstance(t, str) and repr(t) in told for t in (k, x))]
-        place = (*place, named[0]) if named else place
-        self._fail(place, message)
+        self._fail((*at, *_item(found[0], table[found[0]], told)) if found else at, message)
 
     def _fail(self, at: Path, message: str) -> NoReturn:
         """Raise InputError with the line of ``at``, or of the nearest table around it."""
         while at and at not in self.lines:
             at = at[:-1]
         raise InputError(f"{self.name}:{self.lines.get(at, 1)}: {message}") from None
+
+
+def _item(key: str, value: Any, told: str) -> Path:
+    """The key, or the item of its list or table that a message names by place or by text."""
+    place = re.search(rf"\b{re.escape(key)}\[(\d+)\]", told)
+    if place is not None:
+        return (key, int(place[1]))
+    inner = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+    named = [i for i, x in inner if any(isinstance(t, str) and f"{t}'" in told for t in (i, x))]
+    return (key, *named[:1])
 
 
 def _parameters(verb: str) -> tuple[str, ...]:

@@ -59,9 +59,8 @@ def _promised(session: Session) -> tuple[Fraction | None, Fraction]:
         return budget.eps, budget.delta
     if budget.rho is None:
         return None, Fraction(0)
-    return Fraction(
-        eps_of_rho(float(budget.rho), float(_REPORTED_DELTA))
-    ), budget.delta_calls + _REPORTED_DELTA
+    eps = round_up(eps_of_rho(float(budget.rho), float(_REPORTED_DELTA)))
+    return eps, budget.delta_calls + _REPORTED_DELTA
 
 
 def _protected(session: Session) -> str:
