@@ -22,7 +22,7 @@ from dpframe.budget import Event, Number
 from dpframe.calls import checked
 from dpframe.engine.polars import as_source
 from dpframe.errors import InputError, MechanismError, did_you_mean, show, typed
-from dpframe.plan_table import LOG, TABLE, decisive, exact_text, log_row, table_rows
+from dpframe.plan_table import LOG, TABLE, decisive, log_row, table_rows
 from dpframe.planner import least_meeting
 from dpframe.query import AMOUNTS, Query, QueryError, query
 from dpframe.release import Release
@@ -40,7 +40,7 @@ class BudgetPlan:
         What is asked. Paths end in ``.parquet`` or ``.csv``; only names and types are read before ``run``.
     queries : mapping of name -> Query or Aggregate
         In the order in which they are asked; see :func:`dpframe.query`.
-    eps, delta, delta_calls, rho, neighbors, unit, max_groups, max_rows_per_group, max_rows
+    eps, delta, delta_calls, rho, accountant, order, neighbors, unit, max_groups, max_rows_per_group, max_rows
         The budget and the policy, as for :class:`~dpframe.session.Session`.
     allocation : {"even", "weighted", "adaptive"}
         How the total is divided; see ``dpframe.allocation``.
@@ -82,6 +82,8 @@ class BudgetPlan:
         delta: Number | None = None,
         delta_calls: Number | None = None,
         rho: Number | None = None,
+        accountant: str = "union",
+        order: Number | None = None,
         neighbors: str = "add_remove",
         unit: str | list[str] | None = None,
         max_groups: int | None = None,
@@ -98,6 +100,8 @@ class BudgetPlan:
             "delta": delta,
             "delta_calls": delta_calls,
             "rho": rho,
+            "accountant": accountant,
+            "order": order,
             "neighbors": neighbors,
             "unit": unit,
             "max_groups": max_groups,
@@ -413,10 +417,8 @@ class BudgetPlan:
         budget, policy, limits = self._session._budget, self._session._policy, self._session._limits
         return {
             "dpframe": __version__,
-            "budget": [exact_text(x) for x in (budget.eps, budget.delta, budget.delta_calls, budget.rho)],
-            "neighbors": policy.neighbors,
-            "unit": policy.unit,
-            "limits": [limits.max_groups, limits.max_rows_per_group, limits.max_rows],
+            "budget": repr(budget),
+            "policy": [policy.neighbors, policy.unit, repr(limits)],
             "allocation": self._allocation,
             "sources": {
                 n: [list(s.paths), dict(s.types)] if isinstance(s, Files) else None
@@ -478,6 +480,8 @@ def _over(budget: Budget, state: State, event: Event, component: str) -> str:
             f"the query {state.closed_by!r} is charged by rho alone, which ends the adding up of eps, and rho does"
             " not go far enough. Hint: mechanism='laplace' there, or a larger delta_calls="
         )
+    if component == "law":
+        return f"the accountant {budget.accountant!r} can't add up what it costs. Hint: accountant='union'"
     what, have, before, asks = {
         "delta": ("delta_calls (half of delta unless you say)", budget.delta_calls, state.delta, event.delta),
         "rho": ("rho", budget.rho_limit, state.rho, event.rho),

@@ -27,10 +27,22 @@ from dpframe.toml_text import Path, key_lines, to_toml
 TOP = ("name", "source", "sources", "budget", "query")
 SOURCE = ("path", "types")
 POLICY = ("neighbors", "unit", "max_groups", "max_rows_per_group", "max_rows")
-BUDGET = ("eps", "delta", "delta_calls", "rho", *POLICY, "allocation")
+BUDGET = ("eps", "delta", "delta_calls", "rho", "accountant", "order", *POLICY, "allocation")
 QUERY = ("name", "statistic", "ask", "source", "groupby", "keys", "weight", "rows", "relative_to", "outputs")
-NUMBERS = ("eps", "delta", "delta_calls", "rho", "share", "error", "weight", "rows", "relative_to", "ci")
-TEXTS = ("name", "statistic", "source", "mechanism", "threshold", "neighbors", "allocation")
+NUMBERS = (
+    "eps",
+    "delta",
+    "delta_calls",
+    "rho",
+    "share",
+    "error",
+    "weight",
+    "rows",
+    "relative_to",
+    "ci",
+    "order",
+)
+TEXTS = ("name", "statistic", "source", "mechanism", "threshold", "neighbors", "allocation", "accountant")
 _FRACTION = re.compile(r"-?\d+/[1-9]\d*")
 _AT = re.compile(r" \(at line (\d+), column \d+\)$")
 

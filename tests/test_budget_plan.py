@@ -598,6 +598,7 @@ def base(**changes):
         {"policy": {"delta_calls": 1e-7}},
         {"policy": {"neighbors": "replace_one"}},
         {"policy": {"allocation": "adaptive"}},
+        {"policy": {"accountant": "sum"}},
     ],
 )
 def test_a_fingerprint_covers_what_decides_cost_and_noise(change):
