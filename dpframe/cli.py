@@ -20,11 +20,12 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 import polars as pl
 
+from dpframe import ledger_commands
 from dpframe._version import __version__
 from dpframe.budget_plan import BudgetPlan
 from dpframe.errors import (
@@ -94,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--approved", metavar="FINGERPRINT", help="refuse unless the plan has this fingerprint")
     run.set_defaults(command=_run)
 
+    ledger_commands.add(commands)
     demo = commands.add_parser("demo", help="the main job on public data (extra: dpframe[demo])")
     demo.set_defaults(command=_demo)
     return parser
@@ -132,10 +134,16 @@ def _run(args: argparse.Namespace) -> int:
             NOT_APPROVED,
             f"{args.file}: this plan is {plan.fingerprint}, approved is {args.approved}. Hint: dpframe plan {args.file}",
         )
-    plan.run(
-        progress=_bar(list(plan.queries)),
-        released=lambda name, r: print(_released(plan, name, r), flush=True),
-    )
+    bar = _Bar(list(plan.queries))
+
+    def tell(name: str, release: Release) -> None:
+        bar.clear()
+        print(_released(plan, name, release), flush=True)
+
+    try:
+        plan.run(progress=bar.show, released=tell)
+    finally:
+        bar.clear()
     return DONE
 
 
@@ -152,18 +160,23 @@ def _released(plan: BudgetPlan, name: str, release: Release) -> str:
     return f"released {name!r}: {paid}, {', '.join(plan.queries[name].outputs)}"
 
 
-def _bar(names: list[str]) -> Callable[[str], None] | None:
+class _Bar:
     """A progress bar on stderr, if a person looks at it."""
-    if not sys.stderr.isatty():
-        return None
 
-    def show_bar(name: str) -> None:
-        done = names.index(name)
-        filled = 24 * done // len(names)
-        text = f"[{'#' * filled}{'.' * (24 - filled)}] {done + 1}/{len(names)} {name}"
-        print(f"\r\x1b[K{text}\r", end="", file=sys.stderr, flush=True)
+    def __init__(self, names: list[str]) -> None:
+        self._names, self._seen = names, sys.stderr.isatty()
 
-    return show_bar
+    def show(self, name: str) -> None:
+        done, all_of_them = self._names.index(name), len(self._names)
+        filled = 24 * done // all_of_them
+        self._say(f"[{'#' * filled}{'.' * (24 - filled)}] {done + 1}/{all_of_them} {name}")
+
+    def clear(self) -> None:
+        self._say("")
+
+    def _say(self, text: str) -> None:
+        if self._seen:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def _demo(args: argparse.Namespace) -> int:

@@ -140,13 +140,8 @@ class Release:
         value = self._frame(self._columns)
         table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(_writable(value))
         facts = json.dumps({**self.facts, "margins_95": self._margins()}, indent=2)
-        content = io.BytesIO()
-        if text.endswith(".parquet"):
-            table.write_parquet(content, metadata={"dpframe": facts})
-        else:
-            table.write_csv(content)
         write_atomic(f"{text}.json", f"{facts}\n".encode())
-        write_atomic(text, content.getvalue())
+        write_atomic(text, table_bytes(table, text, facts))
 
     # ---- making the answer ----
 
@@ -243,6 +238,16 @@ class Release:
         inner = getattr(self.value, "_repr_html_", None)
         body = inner() if inner is not None else f"<pre>{escape(repr(self.value))}</pre>"
         return f"<div>{body}<small>{escape(self._plan.describe())}: {escape(_cost_text(self))}</small></div>"
+
+
+def table_bytes(table: pl.DataFrame, path: str, facts: str | None = None) -> bytes:
+    """A table as the parquet or CSV file ``path``; the same table and facts give the same bytes."""
+    content = io.BytesIO()
+    if path.endswith(".parquet"):
+        table.write_parquet(content, metadata=None if facts is None else {"dpframe": facts})
+    else:
+        table.write_csv(content)
+    return content.getvalue()
 
 
 def bounding_text(plan: Plan) -> str:
