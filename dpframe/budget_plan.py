@@ -13,15 +13,16 @@ from typing import Any
 import polars as pl
 
 from dpframe._version import __version__
-from dpframe.accounting.filter import Budget, State
+from dpframe.accounting.filter import State
 from dpframe.allocation import ALLOCATIONS, Turn, check, turns
 from dpframe.api import FramePlans
 from dpframe.atomic import writable
 from dpframe.bound import BoundPlan
-from dpframe.budget import Event, Number
+from dpframe.budget import Number
 from dpframe.calls import checked
 from dpframe.engine.polars import as_source
 from dpframe.errors import InputError, MechanismError, did_you_mean, show, typed
+from dpframe.notices import exceeded
 from dpframe.plan_table import LOG, TABLE, decisive, log_row, table_rows
 from dpframe.planner import least_meeting
 from dpframe.query import AMOUNTS, Query, QueryError, query
@@ -408,7 +409,8 @@ class BudgetPlan:
             plan = self._bind(name, turn.amount).plan
             after, component = budget.grant(plan.event, state, name)
             if after is None:
-                raise QueryError(name, _over(budget, state, plan.event, component), (component, *AMOUNTS))
+                over = exceeded(budget, state, plan.charge, component, None)
+                raise QueryError(name, f"more than the plan's budget: {over}", (component, *AMOUNTS))
             state = after
 
     # ---- what decides ----
@@ -471,26 +473,3 @@ def _named_queries(queries: Any, sources: Mapping[str, Any]) -> dict[str, Query]
             )
         out[name] = q
     return out
-
-
-def _over(budget: Budget, state: State, event: Event, component: str) -> str:
-    """Why the budget would not grant a query after those before it."""
-    if component == "eps" and state.eps is None:
-        return (
-            f"the query {state.closed_by!r} is charged by rho alone, which ends the adding up of eps, and rho does"
-            " not go far enough. Hint: mechanism='laplace' there, or a larger delta_calls="
-        )
-    if component == "law":
-        return f"the accountant {budget.accountant!r} can't add up what it costs. Hint: accountant='union'"
-    what, have, before, asks = {
-        "delta": ("delta_calls (half of delta unless you say)", budget.delta_calls, state.delta, event.delta),
-        "rho": ("rho", budget.rho_limit, state.rho, event.rho),
-    }.get(component, ("eps", budget.eps, state.eps, event.eps))
-    return (
-        f"the plan asks for more than its budget: {what} is {_number(have)}, the queries before take"
-        f" {_number(before)} and this one {_number(asks)}. Hint: less for some, or a larger budget"
-    )
-
-
-def _number(x: Fraction | None) -> str:
-    return "none" if x is None else show(x)

@@ -224,7 +224,9 @@ class _Reader:
         """Fail at the key of a table that a message is about: named in ``about`` or in its text."""
         table = self._at(at)
         told = message.split(" Hint:")[0]
-        for name, asked in table.get("ask", {}).items():  # which of several statistics it is about
+        for name, asked in (
+            () if about else table.get("ask", {}).items()
+        ):  # which of several statistics it is about
             if f"{asked.get('statistic')}({asked.get('column')!r}" in told:
                 self._about((*at, "ask", name), message)
         found = [k for k in about if k in table]

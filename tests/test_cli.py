@@ -40,6 +40,12 @@ SECRET = 31.41592
 PLAIN = FILE.replace("{scope}", "")
 
 
+@pytest.fixture(autouse=True)
+def required(monkeypatch):
+    """The command sets this for its process; a test's process goes on."""
+    monkeypatch.setenv("DPFRAME_REQUIRE_SESSION", "0")
+
+
 @pytest.fixture
 def folder(tmp_path):
     pl.DataFrame({"x": [SECRET] * 1000}).write_parquet(tmp_path / "people.parquet")
@@ -72,7 +78,7 @@ def one_line(done, code):
 def test_help_lists_the_commands():
     done = dpframe(".", "--help")
     assert done.returncode == 0
-    for command in ("plan", "run", "demo"):
+    for command in ("plan", "run", "ledger", "demo"):
         assert re.search(rf"^    {command} ", done.stdout, re.MULTILINE)
     assert dpframe(".", "--version").stdout == f"dpframe {dp.__version__}\n"
 
@@ -169,12 +175,10 @@ def test_an_error_of_our_own_is_exit_1_and_its_words_are_withheld(folder, capsys
     assert said.err == f"dpframe: RuntimeError inside dpframe {dp.__version__}; its words are withheld\n"
 
 
-def test_run_needs_sessions_and_warns_on_one_line(folder, capsys, monkeypatch):
-    monkeypatch.delenv("DPFRAME_REQUIRE_SESSION", raising=False)
+def test_run_needs_sessions_and_warns_on_one_line(folder, capsys):
     pl.DataFrame({"x": [1.0] * 9, "user_id": range(9)}).write_parquet(folder / "people.parquet")
     assert cli.main(["run", str(folder / "job.toml")]) == 0
     assert os.environ["DPFRAME_REQUIRE_SESSION"] == "1"
-    monkeypatch.delenv("DPFRAME_REQUIRE_SESSION")
     said = capsys.readouterr().err
     assert said.startswith("dpframe: warning: One row is protected, not one 'user_id'")
     assert said.count("\n") == 1
