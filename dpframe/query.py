@@ -39,7 +39,7 @@ class QueryError(InputError):
         return (QueryError, (self.query, self.message, self.about))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Query:
     """One question of a budget plan; made by :func:`query`. Holds no data.
 

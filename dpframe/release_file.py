@@ -65,7 +65,7 @@ def load(path: str | os.PathLike[str], scope: str | None = None) -> BudgetPlan:
     """Read a release file; see ``BudgetPlan.from_release_file``."""
     name = os.fspath(path)
     try:
-        with open(name, encoding="utf-8") as f:
+        with open(name, encoding="utf-8-sig") as f:
             text = f.read()
     except (OSError, UnicodeDecodeError) as e:
         reason = e.strerror if isinstance(e, OSError) else "it is not UTF-8"

@@ -155,7 +155,7 @@ def located(path: str, folder: str, scope: str | None) -> str:
     if "{scope}" in path:
         if scope is None:
             raise InputError(f"{path!r} has a place for a scope, and none is given. Hint: scope='2026-11-29'")
-        if not _PART.fullmatch(scope):
+        if not isinstance(scope, str) or not _PART.fullmatch(scope):
             raise InputError(
                 f"scope={typed(scope)} is part of a path, so it may hold letters, digits, '.', '-' and '_' only."
                 " Hint: scope='2026-11-29'"

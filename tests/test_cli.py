@@ -222,3 +222,63 @@ def test_an_interrupt_is_exit_130(folder):
     job.send_signal(signal.SIGINT)
     _, said = job.communicate(timeout=60)
     assert (job.returncode, said) == (130, "dpframe: interrupted; run again to go on\n")
+
+
+# ---- the ledger's own commands ----
+
+
+def test_a_ledger_is_made_shown_checked_and_exported(folder, capsys):
+    path = str(folder / "budget.db")
+    assert cli.main(["ledger", "create", path, "--eps", "1/3", "--delta", "1e-6", "--unit", "who"]) == 0
+    made = capsys.readouterr().out
+    ledger = dp.Ledger(path)
+    head = ledger.head
+    assert ledger.budget.eps * 3 == 1
+    rho = float(ledger.budget.rho_limit)
+    assert ledger.policy.unit == ("who",)
+    ledger.close()
+    assert made.endswith(f"head {head.sequence} {head.hash}\n")
+    assert cli.main(["ledger", "show", path]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1] == f"total: spent eps=0 delta=0 rho=0, left eps=1/3 delta=5e-07 rho={rho:.6g}"
+    assert shown[2:] == ["charges: 0", f"head: {head.sequence} {head.hash}"]
+    assert cli.main(["ledger", "verify", path]) == 0
+    assert capsys.readouterr().out == f"whole: 0 charges, head {head.sequence} {head.hash}\n"
+    assert cli.main(["ledger", "export", path]) == 0
+    assert capsys.readouterr().out.startswith("sequence,time,scope,")
+    assert cli.main(["ledger", "export", path, "--output", str(folder / "all.parquet")]) == 0
+    assert pl.read_parquet(folder / "all.parquet").height == 0
+
+
+def test_a_ledger_with_windows_and_scopes_says_what_they_mean(folder, capsys):
+    path = str(folder / "budget.db")
+    options = ["--eps", "1", "--per-scope", "eps=0.5, delta=1e-8", "--window", "30d", "--lifetime", "eps=9"]
+    assert cli.main(["ledger", "create", path, *options, "--delta", "1e-6"]) == 0
+    assert cli.main(["ledger", "show", path, "--scope", "2026-11-29"]) == 0
+    shown = capsys.readouterr().out
+    for domain in ("total: spent eps=0", "scope: spent eps=0", "lifetime: spent eps=0", "window: "):
+        assert f"\n{domain}" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--eps", "much"], "--eps 'much' is no number"),
+        (["--eps", "1/0"], "--eps '1/0' is no number"),
+        ([], "needs eps= or rho="),
+        (["--eps", "1", "--per-scope", "0.1"], "--per-scope '0.1' is no budget"),
+        (["--eps", "1", "--neighbors", "near"], "neighbors='near'"),
+        (["--eps", "-1"], "more than zero"),
+    ],
+)
+def test_a_ledger_that_can_not_be_made_is_exit_2(folder, arguments, says):
+    assert says in one_line(dpframe(folder, "ledger", "create", "b.db", *arguments), 2)
+    assert not (folder / "b.db").exists()
+
+
+@pytest.mark.parametrize("command", ["show", "verify", "export"])
+def test_a_ledger_that_can_not_be_trusted_is_exit_4(folder, command):
+    assert "does not exist" in one_line(dpframe(folder, "ledger", command, "b.db"), 4)
+    assert dpframe(folder, "ledger", "create", "b.db", "--eps", "1").returncode == 0
+    (folder / "b.db.anchor").unlink()
+    assert "anchor" in one_line(dpframe(folder, "ledger", command, "b.db"), 4)
