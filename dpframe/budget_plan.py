@@ -31,6 +31,12 @@ from dpframe.session import Session
 from dpframe.sources import KEY_FILES, Files, SourceError, files, located, read_keys
 from dpframe.stats import Aggregate
 
+_WHOSE = {
+    "total": "The ledger's budget",
+    "scope": "The scope's budget",
+    "lifetime": "The ledger's lifetime budget",
+}
+
 
 class BudgetPlan:
     """Several queries under one budget: what each gets, what it costs, and all their releases.
@@ -45,15 +51,23 @@ class BudgetPlan:
         The budget and the policy, as for :class:`~dpframe.session.Session`.
     allocation : {"even", "weighted", "adaptive"}
         How the total is divided; see ``dpframe.allocation``.
+    name : str, optional
+        The plan's name; needed with a ledger, where it is part of every request's.
+    ledger : path, optional
+        A ledger that pays (see :class:`dpframe.Ledger`); the plan's own budget is then a cap beside it. A
+        query that was answered before under the same name, in the same scope, is not charged again: its
+        stored answer is returned.
     folder : str, optional
         Where relative paths start (default: the working directory).
     scope : str, optional
-        Stands for ``{scope}`` in paths.
+        The ledger's scope; stands for ``{scope}`` in paths.
 
     Raises
     ------
     InputError, MechanismError
         For anything that would make a query fail: nothing is spent, and no cell is read.
+    LedgerError
+        For a ledger that is missing or can't be trusted.
 
     Notes
     -----
@@ -83,14 +97,16 @@ class BudgetPlan:
         delta: Number | None = None,
         delta_calls: Number | None = None,
         rho: Number | None = None,
-        accountant: str = "union",
+        accountant: str | None = None,
         order: Number | None = None,
-        neighbors: str = "add_remove",
+        neighbors: str | None = None,
         unit: str | list[str] | None = None,
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
         max_rows: int | None = None,
         allocation: str = "even",
+        name: str | None = None,
+        ledger: str | os.PathLike[str] | None = None,
         folder: str | None = None,
         scope: str | None = None,
     ) -> None:
@@ -109,10 +125,17 @@ class BudgetPlan:
             "max_rows_per_group": max_rows_per_group,
             "max_rows": max_rows,
         }
-        self._session = Session(**typed_policy)
-        self._session.close()  # until run: an open session would make other calls fail
-        self._allocation, self._typed = allocation, {**typed_policy, "allocation": allocation}
+        self._name = name
+        if ledger is not None:
+            if not isinstance(name, str) or not name:
+                raise InputError(
+                    "ledger= keeps what was paid for under the plan's name, so the plan needs one, and another than"
+                    " every other plan on the ledger. Hint: name='arrivals'"
+                )
+            typed_policy["ledger"] = os.fspath(ledger)
         self._folder, self._scope = os.getcwd() if folder is None else os.fspath(folder), scope
+        self._session = self._open(typed_policy)
+        self._allocation, self._typed = allocation, {**typed_policy, "allocation": allocation}
         self._given = _named_sources(sources)
         self._queries = _named_queries(queries, self._given)
         check(self._queries, allocation, self._in_rho)
@@ -213,7 +236,7 @@ class BudgetPlan:
         polars.DataFrame
             One row per release: ``query``, ``time`` (UTC), ``eps``, ``delta``, ``rho``, ``left`` (of the
             plan's eps, or rho), ``wanted_error``, ``margin`` (of the released number at 95 %; null for
-            tables).
+            tables), ``replayed`` (true for an answer that a ledger had stored; it was paid for before).
         """
         rows, left = [], self.total
         for name, r in self._releases.items():
@@ -264,8 +287,11 @@ class BudgetPlan:
 
         Raises
         ------
-        BudgetExceeded, NoSession
-            A session around this one did not pay for the next query.
+        BudgetExceeded
+            The ledger would not grant all that is still to be paid (nothing was spent), or a session around
+            this one did not pay for the next query.
+        LedgerError
+            The ledger can't be trusted or written.
         ReleaseFailed
             The engine failed; the charge stands.
         """
@@ -273,6 +299,7 @@ class BudgetPlan:
             if session is not None:
                 stack.enter_context(session)
             stack.enter_context(self._session)
+            self._check_ledger()
             for name in self._queries:
                 if progress is not None:
                     progress(name)
@@ -365,6 +392,7 @@ class BudgetPlan:
             **q.options,
             "session": self._session,
             "label": name,
+            "request_id": None if self._session.ledger is None else self._request(name),
             "rho" if self._in_rho else "eps": amount,
         }
         try:
@@ -413,6 +441,35 @@ class BudgetPlan:
                 raise QueryError(name, f"more than the plan's budget: {over}", (component, *AMOUNTS))
             state = after
 
+    def _check_ledger(self) -> None:
+        """Raise BudgetExceeded where the ledger would not grant the queries that were not paid for yet."""
+        ledger = self._session.ledger
+        if ledger is None:
+            return
+        paid = {e.request_id for e in ledger.entries(self._scope) if e.scope == self._scope}
+        todo = {n: t for n, t in self._turns().items() if self._request(n) not in paid}
+        for domain, (budget, state) in ledger.state(self._scope).items():
+            for name, turn in todo.items():
+                charge = self._bind(name, turn.amount).plan.charge
+                after, component = budget.grant(charge.event, state, name)
+                if after is None:
+                    raise exceeded(budget, state, charge, component, name, _WHOSE[domain])
+                state = after
+
+    def _request(self, name: str) -> str:
+        return f"{self._name}/{name}"
+
+    def _open(self, policy: dict[str, Any]) -> Session:
+        if "ledger" not in policy:
+            session = Session(**policy)
+        else:
+            place = os.path.join(self._folder, policy["ledger"])
+            session = Session(**{**policy, "ledger": place}, scope=self._scope)
+        session.close()  # until run: an open session would make other calls fail
+        if session._budget.unlimited:
+            raise InputError("A plan has a total of its own, beside a ledger as well. Hint: eps=1")
+        return session
+
     # ---- what decides ----
 
     def _decisive(self) -> dict[str, Any]:
@@ -422,6 +479,7 @@ class BudgetPlan:
             "budget": repr(budget),
             "policy": [policy.neighbors, policy.unit, repr(limits)],
             "allocation": self._allocation,
+            "ledger": self._typed.get("ledger"),
             "sources": {
                 n: [list(s.paths), dict(s.types)] if isinstance(s, Files) else None
                 for n, s in self._given.items()

@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="release what a file asks for, and write its outputs")
     for p in (plan, run):
         p.add_argument("file", metavar="release.toml")
-        p.add_argument("--scope", help="stands for {scope} in the file's paths")
+        p.add_argument("--scope", help="the ledger's scope; stands for {scope} in the file's paths")
     plan.set_defaults(command=_plan)
     run.add_argument("--approved", metavar="FINGERPRINT", help="refuse unless the plan has this fingerprint")
     run.set_defaults(command=_run)
@@ -117,6 +117,11 @@ def _plan(args: argparse.Namespace) -> int:
     ):
         print(plan.table())
     print(f"total {_total(plan)}")
+    if plan.session.ledger is not None:
+        left = plan.session.remaining
+        print(
+            f"left in the ledger eps={show(left.eps)}, delta={show(left.delta)}, rho={float(left.rho or 0):.6g}"
+        )
     print(f"fingerprint {plan.fingerprint}")
     return DONE
 
@@ -155,9 +160,12 @@ def _total(plan: BudgetPlan) -> str:
 
 
 def _released(plan: BudgetPlan, name: str, release: Release) -> str:
+    files = ", ".join(plan.queries[name].outputs)
+    if release.released_at is not None:
+        return f"replayed {name!r}: free, drawn {release.released_at.isoformat(' ', 'seconds')}, {files}"
     cost = release.cost
     paid = f"rho={float(cost.rho or 0):.6g}" if cost.eps is None else f"eps={show(cost.eps)}"
-    return f"released {name!r}: {paid}, {', '.join(plan.queries[name].outputs)}"
+    return f"released {name!r}: {paid}, {files}"
 
 
 class _Bar:

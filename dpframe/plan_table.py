@@ -37,6 +37,7 @@ LOG: dict[str, Any] = {
     "left": pl.Float64,
     "wanted_error": pl.Float64,
     "margin": pl.Float64,
+    "replayed": pl.Boolean,
 }
 
 
@@ -87,6 +88,7 @@ def log_row(name: str, release: Release, left: Fraction, wanted: Fraction | None
         float(left),
         None if wanted is None else float(wanted),
         margin,
+        release.replayed,
     )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from dpframe.atomic import write_atomic
 from dpframe.budget_plan import BudgetPlan
 from dpframe.calls import _MEANT
-from dpframe.errors import DPError, InputError, did_you_mean, typed
+from dpframe.errors import DPError, InputError, MechanismError, did_you_mean, typed
 from dpframe.keys import Public
 from dpframe.query import AMOUNTS, PASSED, Query, QueryError, query
 from dpframe.sources import KEY_FILES, Files, SourceError
@@ -27,7 +27,7 @@ from dpframe.toml_text import Path, key_lines, to_toml
 TOP = ("name", "source", "sources", "budget", "query")
 SOURCE = ("path", "types")
 POLICY = ("neighbors", "unit", "max_groups", "max_rows_per_group", "max_rows")
-BUDGET = ("eps", "delta", "delta_calls", "rho", "accountant", "order", *POLICY, "allocation")
+BUDGET = ("eps", "delta", "delta_calls", "rho", "accountant", "order", *POLICY, "allocation", "ledger")
 QUERY = ("name", "statistic", "ask", "source", "groupby", "keys", "weight", "rows", "relative_to", "outputs")
 NUMBERS = (
     "eps",
@@ -42,7 +42,17 @@ NUMBERS = (
     "ci",
     "order",
 )
-TEXTS = ("name", "statistic", "source", "mechanism", "threshold", "neighbors", "allocation", "accountant")
+TEXTS = (
+    "name",
+    "statistic",
+    "source",
+    "mechanism",
+    "threshold",
+    "neighbors",
+    "allocation",
+    "accountant",
+    "ledger",
+)
 _FRACTION = re.compile(r"-?\d+/[1-9]\d*")
 _AT = re.compile(r" \(at line (\d+), column \d+\)$")
 
@@ -88,6 +98,8 @@ class _Reader:
     def plan(self, scope: str | None) -> BudgetPlan:
         top = self._known((), TOP)
         sources = self._sources()
+        if not isinstance(top.get("name", ""), str):
+            self._fail(("name",), "name is a text. Hint: name = 'arrivals'")
         if not isinstance(top.get("budget"), dict):
             self._fail((), "there is no [budget]. Hint: [budget] with eps = 1.0")
         budget = self._table(("budget",), BUDGET)
@@ -97,6 +109,7 @@ class _Reader:
                 sources,
                 queries,
                 **budget,
+                name=top.get("name"),
                 folder=os.path.dirname(os.path.abspath(self.name)),
                 scope=scope,
             )
@@ -109,7 +122,7 @@ class _Reader:
                 e.message,
                 ("types" if "types=" in e.message else "path",),
             )
-        except (DPError, TypeError) as e:
+        except (InputError, MechanismError, TypeError) as e:  # a ledger's fault is not the file's
             self._about(("budget",), str(e))
 
     # ---- parts of the file ----
@@ -306,7 +319,10 @@ def dump(plan: BudgetPlan, path: str | os.PathLike[str]) -> None:
         }
     alone = list(sources) == ["data"]
     document: dict[str, Any] = {"source": sources["data"]} if alone else {"sources": sources}
-    document["budget"] = {k: _plain(v) for k, v in plan._typed.items() if v is not None}
+    if plan._name is not None:
+        document = {"name": plan._name, **document}
+    budget = {**plan._typed, "ledger": None if plan._session.ledger is None else moved(plan._typed["ledger"])}
+    document["budget"] = {k: _plain(v) for k, v in budget.items() if v is not None}
     document["query"] = [_written(n, q, moved) for n, q in plan.queries.items()]
     try:
         text = to_toml(document)
