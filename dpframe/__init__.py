@@ -9,6 +9,7 @@ from dpframe._version import __version__
 from dpframe.api import FrameDP
 from dpframe.bound import BoundPlan
 from dpframe.budget import Cost
+from dpframe.budget_plan import BudgetPlan
 from dpframe.convert import delta_of_mu, eps_of_mu, eps_of_rho, mu_of_eps, rho_of_eps
 from dpframe.doors import frame, register
 from dpframe.errors import (
@@ -25,6 +26,7 @@ from dpframe.keys import public
 from dpframe.mechanisms.registry import mechanism, register_mechanism, unregister_mechanism
 from dpframe.mechanisms.registry import names as mechanisms
 from dpframe.plan import Plan
+from dpframe.query import Query, query
 from dpframe.release import Release
 from dpframe.session import Session
 from dpframe.stats import clip_mean, clip_sum, count
@@ -55,6 +57,7 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "BoundPlan",
     "BudgetExceeded",
+    "BudgetPlan",
     "Cost",
     "DPError",
     "DPWarning",
@@ -65,6 +68,7 @@ __all__ = [
     "MechanismError",
     "NoSession",
     "Plan",
+    "Query",
     "Release",
     "ReleaseFailed",
     "Session",
@@ -80,6 +84,7 @@ __all__ = [
     "mechanisms",
     "mu_of_eps",
     "public",
+    "query",
     "register_mechanism",
     "rho_of_eps",
     "unregister_mechanism",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -382,11 +382,16 @@ def solve_error(request: Request, source: Any, policy: Policy, error: float, row
             )
         return bool(max(values) <= error)
 
+    return plan_at(least_meeting(meets, f"error={error}"))
+
+
+def least_meeting(meets: Callable[[Fraction], bool], what: str) -> Fraction:
+    """The least amount with three significant digits for which ``meets`` holds (it is monotone)."""
     exponent = 0
     while not meets(Fraction(10) ** exponent):
         exponent += 1
         if exponent > 9:
-            raise InputError(f"error={error} can't be met with any eps up to 10**9.")
+            raise InputError(f"{what} can't be met with any eps up to 10**9.")
     while exponent > -9 and meets(Fraction(10) ** (exponent - 1)):
         exponent -= 1
     low, high = 100, 1000  # times 10**(exponent - 3)
@@ -394,7 +399,7 @@ def solve_error(request: Request, source: Any, policy: Policy, error: float, row
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if meets(middle * unit) else (middle, high)
-    return plan_at(high * unit)
+    return high * unit
 
 
 def own_epsilons(aggregates: Sequence[Aggregate], eps: Mapping[str, Any], read: Any) -> tuple[Aggregate, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import math
 import os
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from dpframe._version import __version__
+from dpframe.atomic import writable, write_atomic
 from dpframe.budget import Cost
 from dpframe.errors import InputError, show, typed
 from dpframe.mechanisms.base import Ints
@@ -122,25 +124,24 @@ class Release:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the released table as parquet or CSV, and its facts beside it as ``<path>.json``.
 
-        The side-car holds ``facts`` and ``margins_95``: a number for each output, or one for each row.
+        The side-car holds ``facts`` and ``margins_95``: a number for each output, or one for each row. A
+        parquet file holds the same JSON under the metadata key "dpframe". Both files are
+        written whole or not at all, the side-car first, and the same release always gives the same bytes.
 
         Raises
         ------
         InputError
-            For another ending than ``.parquet`` or ``.csv``.
+            For another ending than ``.parquet`` or ``.csv``, or a directory that can't be written to.
+        OSError
+            When the disk does not take it; the release is kept, and older files are untouched.
         """
         text = os.fspath(path)
+        writable(text)
         value = self._frame(self._columns)
         table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(_writable(value))
-        if text.endswith(".parquet"):
-            table.write_parquet(text)
-        elif text.endswith(".csv"):
-            table.write_csv(text)
-        else:
-            raise InputError(f"{text!r} ends neither in .parquet nor in .csv.")
-        with open(f"{text}.json", "w", encoding="utf-8") as f:
-            json.dump({**self.facts, "margins_95": self._margins()}, f, indent=2)
-            f.write("\n")
+        facts = json.dumps({**self.facts, "margins_95": self._margins()}, indent=2)
+        write_atomic(f"{text}.json", f"{facts}\n".encode())
+        write_atomic(text, table_bytes(table, text, facts))
 
     # ---- making the answer ----
 
@@ -237,6 +238,16 @@ class Release:
         inner = getattr(self.value, "_repr_html_", None)
         body = inner() if inner is not None else f"<pre>{escape(repr(self.value))}</pre>"
         return f"<div>{body}<small>{escape(self._plan.describe())}: {escape(_cost_text(self))}</small></div>"
+
+
+def table_bytes(table: pl.DataFrame, path: str, facts: str | None = None) -> bytes:
+    """A table as the parquet or CSV file ``path``; the same table and facts give the same bytes."""
+    content = io.BytesIO()
+    if path.endswith(".parquet"):
+        table.write_parquet(content, metadata=None if facts is None else {"dpframe": facts})
+    else:
+        table.write_csv(content)
+    return content.getvalue()
 
 
 def bounding_text(plan: Plan) -> str:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dpframe.ledger import Ledger
     from dpframe.release import Release
     from dpframe.schema import Source
+    from dpframe.statement import Statement
 
 NEIGHBORS = ("add_remove", "replace_one")
 _lock = threading.RLock()  # one for all sessions: a charge may concern several at once
@@ -403,6 +404,19 @@ class Session:
         whole = self._budget if self._ledger is None else self._ledger.budget
         at = whole.delta if delta is None else rational(delta, "delta", zero=True, below=1)
         return report([e.event for e in self._entries if not e.replayed], accountant, at)
+
+    def statement(self) -> Statement:
+        """The account on one page and without jargon, for whoever answers for the release.
+
+        Returns
+        -------
+        Statement
+            Text (a ``str``): who is protected and from whom, what the budget means in odds, every release with
+            its date, bounds and error, the total, and what is not promised. Public; no true value.
+        """
+        from dpframe.statement import statement
+
+        return statement(self)
 
     def split(self, shares: int | Mapping[str, Number], *, by: str | None = None) -> Any:
         """Divide an unspent budget into sessions of their own.

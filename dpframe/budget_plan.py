@@ -1,0 +1,533 @@
+"""Budget plans: a table of named queries over named sources, and one budget for all of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+
+from dpframe._version import __version__
+from dpframe.accounting.filter import State
+from dpframe.allocation import ALLOCATIONS, Turn, check, turns
+from dpframe.api import FramePlans
+from dpframe.atomic import writable
+from dpframe.bound import BoundPlan
+from dpframe.budget import Number
+from dpframe.calls import checked
+from dpframe.engine.polars import as_source
+from dpframe.errors import InputError, MechanismError, did_you_mean, show, typed
+from dpframe.notices import exceeded
+from dpframe.plan_table import LOG, TABLE, decisive, log_row, table_rows
+from dpframe.planner import least_meeting
+from dpframe.query import AMOUNTS, Query, QueryError, query
+from dpframe.release import Release
+from dpframe.session import Session
+from dpframe.sources import KEY_FILES, Files, SourceError, files, located, read_keys
+from dpframe.stats import Aggregate
+
+_WHOSE = {
+    "total": "The ledger's budget",
+    "scope": "The scope's budget",
+    "lifetime": "The ledger's lifetime budget",
+}
+
+
+class BudgetPlan:
+    """Several queries under one budget: what each gets, what it costs, and all their releases.
+
+    Parameters
+    ----------
+    sources : frame, path, list of paths, or mapping of name -> any of these
+        What is asked. Paths end in ``.parquet`` or ``.csv``; only names and types are read before ``run``.
+    queries : mapping of name -> Query or Aggregate
+        In the order in which they are asked; see :func:`dpframe.query`.
+    eps, delta, delta_calls, rho, accountant, order, neighbors, unit, max_groups, max_rows_per_group, max_rows
+        The budget and the policy, as for :class:`~dpframe.session.Session`.
+    allocation : {"even", "weighted", "adaptive"}
+        How the total is divided; see ``dpframe.allocation``.
+    name : str, optional
+        The plan's name; needed with a ledger, where it is part of every request's.
+    ledger : path, optional
+        A ledger that pays (see :class:`dpframe.Ledger`); the plan's own budget is then a cap beside it. A
+        query that was answered before under the same name, in the same scope, is not charged again: its
+        stored answer is returned.
+    folder : str, optional
+        Where relative paths start (default: the working directory).
+    scope : str, optional
+        The ledger's scope; stands for ``{scope}`` in paths.
+
+    Raises
+    ------
+    InputError, MechanismError
+        For anything that would make a query fail: nothing is spent, and no cell is read.
+    LedgerError
+        For a ledger that is missing or can't be trusted.
+
+    Notes
+    -----
+    Privacy: everything is released in one session with the plan's budget, so the whole is
+    (eps, delta)-DP per unit, or delta_calls-approximate rho-zCDP; the argument is in
+    ``dpframe.allocation`` and ``dpframe.accounting.filter``. A session around ``run`` pays too.
+
+    Examples
+    --------
+    >>> import dpframe as dp, polars as pl
+    >>> people = pl.DataFrame({"age": [20, 30, 70]})
+    >>> plan = dp.BudgetPlan(
+    ...     people, {"n": dp.count(), "age": dp.clip_mean("age", bounds=(0, 100))}, eps=1)
+    >>> plan.table()["eps"].to_list()
+    [0.5, 0.5]
+    >>> sorted(plan.run())
+    ['age', 'n']
+    """
+
+    @checked()
+    def __init__(
+        self,
+        sources: Any,
+        queries: Mapping[str, Query | Aggregate],
+        *,
+        eps: Number | None = None,
+        delta: Number | None = None,
+        delta_calls: Number | None = None,
+        rho: Number | None = None,
+        accountant: str | None = None,
+        order: Number | None = None,
+        neighbors: str | None = None,
+        unit: str | list[str] | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_rows: int | None = None,
+        allocation: str = "even",
+        name: str | None = None,
+        ledger: str | os.PathLike[str] | None = None,
+        folder: str | None = None,
+        scope: str | None = None,
+    ) -> None:
+        if not isinstance(allocation, str) or allocation not in ALLOCATIONS:
+            raise InputError(f"allocation={typed(allocation)}: {did_you_mean(str(allocation), ALLOCATIONS)}")
+        typed_policy: dict[str, Any] = {
+            "eps": eps,
+            "delta": delta,
+            "delta_calls": delta_calls,
+            "rho": rho,
+            "accountant": accountant,
+            "order": order,
+            "neighbors": neighbors,
+            "unit": unit,
+            "max_groups": max_groups,
+            "max_rows_per_group": max_rows_per_group,
+            "max_rows": max_rows,
+        }
+        self._name = name
+        if ledger is not None:
+            if not isinstance(name, str) or not name:
+                raise InputError(
+                    "ledger= keeps what was paid for under the plan's name, so the plan needs one, and another than"
+                    " every other plan on the ledger. Hint: name='arrivals'"
+                )
+            typed_policy["ledger"] = os.fspath(ledger)
+        self._folder, self._scope = os.getcwd() if folder is None else os.fspath(folder), scope
+        self._session = self._open(typed_policy)
+        self._allocation, self._typed = allocation, {**typed_policy, "allocation": allocation}
+        self._given = _named_sources(sources)
+        self._queries = _named_queries(queries, self._given)
+        check(self._queries, allocation, self._in_rho)
+        self._doors = {n: self._door(n, s) for n, s in self._given.items()}
+        for u in self._session._policy.unit or ():
+            for n, door in self._doors.items():
+                try:
+                    door._source.column(u)
+                except InputError as e:
+                    raise InputError(f"unit={u!r}: source {n!r}: {e}") from None
+        self._made: dict[tuple[str, Fraction], BoundPlan] = {}
+        self._key_files: dict[str, Any] = {}
+        self._releases: dict[str, Release] = {}
+        self._check_outputs()
+        self._check_budget()
+
+    @classmethod
+    def from_release_file(cls, path: str | os.PathLike[str], *, scope: str | None = None) -> BudgetPlan:
+        """Read a plan from a TOML release file; ``docs/release-files.md`` lists its keys.
+
+        Parameters
+        ----------
+        path : path
+            Paths in the file start at its directory.
+        scope : str, optional
+            Stands for ``{scope}`` in the file's paths.
+
+        Raises
+        ------
+        InputError
+            For anything wrong in the file, as ``q3.toml:17: ...``. Nothing is spent, and no cell is read.
+        """
+        from dpframe.release_file import load
+
+        return load(path, scope)
+
+    def to_release_file(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan as a TOML release file that ``from_release_file`` reads back with the same fingerprint.
+
+        Raises
+        ------
+        InputError
+            For a source that is a frame, and for keys that TOML does not hold (None, intervals).
+        """
+        from dpframe.release_file import dump
+
+        dump(self, path)
+
+    # ---- reading ----
+
+    @property
+    def queries(self) -> dict[str, Query]:
+        """The queries by name, in order."""
+        return dict(self._queries)
+
+    @property
+    def releases(self) -> dict[str, Release]:
+        """What has been released, by name of the query."""
+        return dict(self._releases)
+
+    @property
+    def session(self) -> Session:
+        """The session that pays; its budget is the plan's."""
+        return self._session
+
+    @property
+    def total(self) -> Fraction:
+        """The whole budget in eps, or in rho (exact)."""
+        budget = self._session._budget
+        total = budget.rho if budget.eps is None else budget.eps
+        assert total is not None
+        return total
+
+    def table(self) -> pl.DataFrame:
+        """What each query costs and how exact it will be. Reads no cell.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per output: ``query``, ``statistic`` (as one would type it), ``bounds`` (null if it has
+            none), ``sensitivity`` (in the norm of the mechanism, in the unit of ``scale``), ``mechanism``,
+            ``scale``, ``eps`` (null in rho), ``delta``, ``rho``, ``expected_error`` (half-width of the 95 %
+            interval; null where it depends on the number of rows and ``rows=`` is not given), ``decided``
+            (false while the amount may change with what earlier queries release). Costs are the query's
+            and stand in its first row only, so that the columns add up.
+        """
+        rows = []
+        for name, turn in self._turns().items():
+            guess = self._size(self._queries[name].rows)
+            rows += table_rows(name, self._bind(name, turn.amount).plan, guess, turn.decided)
+        return pl.DataFrame(rows, schema=TABLE, orient="row")
+
+    def log(self) -> pl.DataFrame:
+        """What was charged, when, and what was left then. Public: releases and costs.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per release: ``query``, ``time`` (UTC), ``eps``, ``delta``, ``rho``, ``left`` (of the
+            plan's eps, or rho), ``wanted_error``, ``margin`` (of the released number at 95 %; null for
+            tables), ``replayed`` (true for an answer that a ledger had stored; it was paid for before).
+        """
+        rows, left = [], self.total
+        for name, r in self._releases.items():
+            left -= self._charged(r)
+            rows.append(log_row(name, r, left, self._wanted(name)))
+        return pl.DataFrame(rows, schema=LOG, orient="row")
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) over everything that decides cost and noise; no data, and no outputs.
+
+        Two plans with the same fingerprint ask the same of sources of the same names and types, at the
+        same prices and with the same noise, in this version of dpframe.
+        """
+        text = json.dumps(self._decisive(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        unit = "rho" if self._in_rho else "eps"
+        done = f", {len(self._releases)} released" if self._releases else ""
+        return (
+            f"<dpframe budget plan: {len(self._queries)} queries, {unit}={show(self.total)},"
+            f" {self._allocation}{done}>"
+        )
+
+    # ---- running ----
+
+    def run(
+        self,
+        *,
+        session: Session | None = None,
+        progress: Callable[[str], None] | None = None,
+        released: Callable[[str, Release], None] | None = None,
+    ) -> dict[str, Release]:
+        """Release all queries in order, and write their files.
+
+        Parameters
+        ----------
+        session : Session, optional
+            Pays as well (as does a session that is current).
+        progress, released : function, optional
+            Called before a query, with its name, and when its files are written, with its name and release.
+
+        Returns
+        -------
+        dict of name -> Release
+            What was released before is not asked again: after an error, ``run`` goes on.
+
+        Raises
+        ------
+        BudgetExceeded
+            The ledger would not grant all that is still to be paid (nothing was spent), or a session around
+            this one did not pay for the next query.
+        LedgerError
+            The ledger can't be trusted or written.
+        ReleaseFailed
+            The engine failed; the charge stands.
+        """
+        with ExitStack() as stack:
+            if session is not None:
+                stack.enter_context(session)
+            stack.enter_context(self._session)
+            self._check_ledger()
+            for name in self._queries:
+                if progress is not None:
+                    progress(name)
+                if name not in self._releases:
+                    amount = self._turns()[name].amount
+                    self._releases[name] = self._bind(name, amount).release()
+                self._write(name)
+                if released is not None:
+                    released(name, self._releases[name])
+        return self.releases
+
+    def _write(self, name: str) -> None:
+        for path in self._queries[name].outputs:
+            self._releases[name].write(located(path, self._folder, self._scope))
+
+    # ---- planning ----
+
+    @property
+    def _in_rho(self) -> bool:
+        return self._session._budget.eps is None
+
+    def _door(self, name: str, given: Any) -> FramePlans:
+        try:
+            frame = given.open(self._folder, self._scope) if isinstance(given, Files) else given
+            return FramePlans(as_source(frame))
+        except InputError as e:
+            raise SourceError(name, str(e)) from None
+
+    def _turns(self) -> dict[str, Turn]:
+        charged = {n: self._charged(r) for n, r in self._releases.items()}
+        return turns(self._queries, self._allocation, self.total, charged, self._need)
+
+    def _charged(self, release: Release) -> Fraction:
+        amount = release.cost.rho if self._in_rho else release.cost.eps
+        return amount or Fraction(0)
+
+    def _need(self, name: str, limit: Fraction | None) -> Fraction | None:
+        """The least amount that meets a query's wanted error; the limit, if that is less."""
+        wanted, rows = self._wanted(name), self._size(self._queries[name].rows)
+        if wanted is None or (rows is None and self._queries[name].rows is not None):
+            return None
+
+        def meets(amount: Fraction) -> bool:
+            errors = self._bind(name, amount).plan.error(None if rows is None else float(rows))
+            values = list(errors.values()) if isinstance(errors, dict) else [errors]
+            if any(v is None for v in values):
+                raise QueryError(
+                    name,
+                    "error= depends on how many rows there are: give a public guess as rows=, for planning"
+                    " only. Hint: rows=10_000",
+                    ("error",),
+                )
+            return bool(max(values) <= wanted)
+
+        if limit is not None and not meets(limit):
+            return limit
+        try:
+            return least_meeting(meets, f"error={show(wanted)}")
+        except QueryError:
+            raise
+        except InputError as e:
+            raise QueryError(name, str(e), ("error",)) from None
+
+    def _wanted(self, name: str) -> Fraction | None:
+        """The wanted half-width; None without one, or while it depends on an answer that is not there."""
+        q = self._queries[name]
+        if q.error is None or q.relative_to is None:
+            return q.error
+        base = self._size(q.relative_to)
+        return None if base is None else q.error * base
+
+    def _size(self, value: Fraction | str | None) -> Fraction | None:
+        """A guess that was typed, or the end nearest to zero of a released interval."""
+        if not isinstance(value, str):
+            return value
+        if value not in self._releases:
+            return None
+        low, high = self._releases[value].interval(0.95)
+        return Fraction(0) if low <= 0 <= high else Fraction(min(abs(low), abs(high)))
+
+    def _bind(self, name: str, amount: Fraction) -> BoundPlan:
+        if (name, amount) not in self._made:
+            self._made[name, amount] = self._bound(name, amount)
+        return self._made[name, amount]
+
+    def _bound(self, name: str, amount: Fraction) -> BoundPlan:
+        q = self._queries[name]
+        door = self._doors[q.source or next(iter(self._doors))]
+        options: dict[str, Any] = {
+            **q.options,
+            "session": self._session,
+            "label": name,
+            "request_id": None if self._session.ledger is None else self._request(name),
+            "rho" if self._in_rho else "eps": amount,
+        }
+        try:
+            if q.scalar:
+                return door._ask(q.statistics, options, scalar=True)
+            if not q.groupby:
+                return door.agg(*q.statistics, **options)
+            groups = door.groupby(*q.groupby, keys=self._keys(q, door))
+            return groups.agg(*q.statistics, **options) if q.statistics else groups.keys(**options)
+        except (InputError, MechanismError, TypeError) as e:
+            raise QueryError(name, str(e)) from None
+
+    def _keys(self, q: Query, door: FramePlans) -> Any:
+        if not isinstance(q.keys, str) or not q.keys.endswith(KEY_FILES):
+            return q.keys
+        if q.keys not in self._key_files:
+            columns = [door._source.column(b) for b in q.groupby]
+            self._key_files[q.keys] = read_keys(located(q.keys, self._folder, self._scope), columns)
+        return self._key_files[q.keys]
+
+    def _check_outputs(self) -> None:
+        """Raise QueryError for a file that can't be written, or that two queries or a source have."""
+        taken: dict[str, str] = {}
+        for n, s in self._given.items():
+            for p in s.paths if isinstance(s, Files) else ():
+                taken[os.path.realpath(located(p, self._folder, self._scope))] = f"the source {n!r}"
+        for n, q in self._queries.items():
+            for path in q.outputs:
+                try:
+                    full = os.path.realpath(located(path, self._folder, self._scope))
+                    if full in taken:
+                        raise InputError(f"outputs= has {path!r}, which is {taken[full]}. Hint: another name")
+                    writable(full)
+                except InputError as e:
+                    raise QueryError(n, str(e), ("outputs",)) from None
+                taken[full] = f"an output of {n!r}"
+
+    def _check_budget(self) -> None:
+        """Raise QueryError where the budget would not grant the queries one after another."""
+        budget, state = self._session._budget, State()
+        for name, turn in self._turns().items():
+            plan = self._bind(name, turn.amount).plan
+            after, component = budget.grant(plan.event, state, name)
+            if after is None:
+                over = exceeded(budget, state, plan.charge, component, None)
+                raise QueryError(name, f"more than the plan's budget: {over}", (component, *AMOUNTS))
+            state = after
+
+    def _check_ledger(self) -> None:
+        """Raise BudgetExceeded where the ledger would not grant the queries that were not paid for yet."""
+        ledger = self._session.ledger
+        if ledger is None:
+            return
+        paid = {e.request_id for e in ledger.entries(self._scope) if e.scope == self._scope}
+        todo = {n: t for n, t in self._turns().items() if self._request(n) not in paid}
+        for domain, (budget, state) in ledger.state(self._scope).items():
+            for name, turn in todo.items():
+                charge = self._bind(name, turn.amount).plan.charge
+                after, component = budget.grant(charge.event, state, name)
+                if after is None:
+                    raise exceeded(budget, state, charge, component, name, _WHOSE[domain])
+                state = after
+
+    def _request(self, name: str) -> str:
+        return f"{self._name}/{name}"
+
+    def _open(self, policy: dict[str, Any]) -> Session:
+        if "ledger" not in policy:
+            session = Session(**policy)
+        else:
+            place = os.path.join(self._folder, policy["ledger"])
+            session = Session(**{**policy, "ledger": place}, scope=self._scope)
+        session.close()  # until run: an open session would make other calls fail
+        if session._budget.unlimited:
+            raise InputError("A plan has a total of its own, beside a ledger as well. Hint: eps=1")
+        return session
+
+    # ---- what decides ----
+
+    def _decisive(self) -> dict[str, Any]:
+        budget, policy, limits = self._session._budget, self._session._policy, self._session._limits
+        return {
+            "dpframe": __version__,
+            "budget": repr(budget),
+            "policy": [policy.neighbors, policy.unit, repr(limits)],
+            "allocation": self._allocation,
+            "ledger": self._typed.get("ledger"),
+            "sources": {
+                n: [list(s.paths), dict(s.types)] if isinstance(s, Files) else None
+                for n, s in self._given.items()
+            },
+            "queries": [
+                decisive(n, self._queries[n], self._bind(n, t.amount).plan, t.amount, t.decided)
+                for n, t in self._initial().items()
+            ],
+        }
+
+    def _initial(self) -> dict[str, Turn]:
+        """The amounts before anything is released: what a fingerprint is made of."""
+        return turns(self._queries, self._allocation, self.total, {}, self._need_at_first)
+
+    def _need_at_first(self, name: str, limit: Fraction | None) -> Fraction | None:
+        q = self._queries[name]
+        return None if isinstance(q.rows, str) or isinstance(q.relative_to, str) else self._need(name, limit)
+
+
+def _named_sources(sources: Any) -> dict[str, Any]:
+    if not isinstance(sources, Mapping):
+        sources = {"data": sources}
+    if not sources:
+        raise InputError("A plan needs a source. Hint: sources={'people': df}")
+    out = {}
+    for name, value in sources.items():
+        if not isinstance(name, str):
+            raise TypeError(f"sources= takes names, not a {type(name).__name__}. Hint: {{'people': df}}")
+        found = files(value)
+        out[name] = value if found is None else found
+    return out
+
+
+def _named_queries(queries: Any, sources: Mapping[str, Any]) -> dict[str, Query]:
+    if not isinstance(queries, Mapping) or not queries:
+        raise TypeError("queries= takes a mapping of names to questions. Hint: {'n': dp.query(dp.count())}")
+    out = {}
+    for name, value in queries.items():
+        if not isinstance(name, str):
+            raise TypeError(f"queries= takes names, not a {type(name).__name__}. Hint: {{'n': dp.count()}}")
+        if not isinstance(value, Query | Aggregate):
+            raise TypeError(f"query {name!r} is a {type(value).__name__}. Hint: {name}=dp.query(dp.count())")
+        q = value if isinstance(value, Query) else query(value)
+        if q.source is None and len(sources) > 1:
+            raise QueryError(name, f"it must say which source. {did_you_mean('', sources)}", ("name",))
+        if q.source is not None and q.source not in sources:
+            raise QueryError(
+                name, f"source={q.source!r} is not one. {did_you_mean(q.source, sources)}", ("source",)
+            )
+        out[name] = q
+    return out

@@ -1,0 +1,192 @@
+"""A session's statement: one page, without jargon, for whoever answers for the release."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from fractions import Fraction
+from html import escape
+from typing import TYPE_CHECKING
+
+from dpframe.accounting.conversion import eps_of_rho
+from dpframe.budget import round_up
+from dpframe.errors import show
+
+if TYPE_CHECKING:
+    from dpframe.account import Entry
+    from dpframe.session import Session
+
+_REPORTED_DELTA = Fraction(1, 10**6)  # at which a budget in rho is put into words
+_WIDTH = 96
+
+
+class Statement(str):
+    """The page as text; notebooks show it in one piece."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self)}</pre>"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def statement(session: Session) -> Statement:
+    """State what ``session`` promises and has released; see ``Session.statement``."""
+    eps, delta = _promised(session)
+    parts = [
+        ("Privacy statement", ""),
+        ("Who is protected", _protected(session)),
+        ("From whom", _FROM),
+        ("What is promised", _promise(session, eps, delta)),
+        ("What was released", _releases(session)),
+        ("In total", _total(session)),
+        ("What is not promised", _not_promised(session)),
+    ]
+    return Statement("\n\n".join(f"{title}\n{text}".rstrip() for title, text in parts) + "\n")
+
+
+_FROM = textwrap.fill(
+    "Anybody who sees the released results, all of them together, whatever else they know or will ever learn,"
+    " and however much they compute. They may know everything about everybody else.",
+    _WIDTH,
+)
+
+
+def _promised(session: Session) -> tuple[Fraction | None, Fraction]:
+    """(eps, delta) that hold for everything the session ever releases; eps is None without a limit."""
+    budget = session._budget
+    if budget.eps is not None:
+        return budget.eps, budget.delta
+    if budget.rho is None:
+        return None, Fraction(0)
+    eps = round_up(eps_of_rho(float(budget.rho), float(_REPORTED_DELTA)))
+    return eps, budget.delta_calls + _REPORTED_DELTA
+
+
+def _protected(session: Session) -> str:
+    if session._policy.unit is None:
+        who = "Every single row of the data by itself. A person with several rows is protected less."
+    else:
+        name = session._policy.unit_name
+        who = f"Whoever has a {name} of their own, with all rows that carry it. Rows without a {name} were left out."
+    what = (
+        "What the data say about them is protected; that they are in the data is taken as known."
+        if session._policy.replace
+        else "Whether they are in the data at all is protected, and with it what the data say about them."
+    )
+    return textwrap.fill(f"{who} {what}", _WIDTH)
+
+
+def _promise(session: Session, eps: Fraction | None, delta: Fraction) -> str:
+    """The guarantee in odds.
+
+    Privacy: the likelihood ratio of any result is at most e^eps between neighbours (but for delta), so
+    odds change by at most e^eps. Two records in the same place are neighbours under replace_one, and
+    two steps apart under add_remove, where telling them apart has e^(2 eps).
+    """
+    if eps is None:
+        return textwrap.fill(
+            "Nothing limits the total here: the session was opened without a budget.", _WIDTH
+        )
+    it = "row" if session._policy.unit is None else session._policy.unit_name
+    replace = session._policy.replace
+    other = "if it were another one" if replace else "if it were not in the data"
+    believed = "a certain thing about it was true" if replace else "it is in the data"
+    text = (
+        f"Take any one {it}. Every result would have been nearly as likely {other}: at most"
+        f" {odds(eps)} times more or less likely. So whoever thought beforehand that {believed} with odds of 1 to 1"
+        f" (50 %) can be led by all results together to odds of at most {odds(eps)} to 1 ({_percent(eps)})."
+    )
+    if not replace:
+        text += (
+            f" Whoever wavers between two stories about what the data say of it can be led to at most"
+            f" {odds(2 * eps)} to 1."
+        )
+    if eps > 5:
+        text += " Such odds protect little against somebody who knows much already."
+    if delta:
+        text += f" This may fail, with a chance of at most {in_words(delta)}."
+    label = f"eps = {show(eps)}" if session._budget.eps is not None else _rho(session._budget.rho)
+    return textwrap.fill(text, _WIDTH) + f"\n(Technically: {label}, delta = {show(delta)}.)"
+
+
+def odds(eps: Fraction) -> str:
+    """e^eps, rounded up so that it is never understated."""
+    if eps > 14:
+        return "more than a million"
+    factor = math.exp(eps)
+    digits = max(0, 2 - math.floor(math.log10(factor)))
+    return f"{math.ceil(factor * 10**digits) / 10**digits:,.{digits}f}"
+
+
+def _percent(eps: Fraction) -> str:
+    if eps > 7:
+        return "practically certainty"
+    chance = 100 / (1 + math.exp(-float(eps)))
+    return f"{math.ceil(10 * chance) / 10:g} %"
+
+
+def in_words(delta: Fraction) -> str:
+    """A small chance as one in so many, rounded so that it is never understated."""
+    return f"1 in {math.floor(1 / delta):,}"
+
+
+def _releases(session: Session) -> str:
+    entries = list(session._entries)
+    if not entries:
+        return "Nothing yet."
+    return "\n".join(line for i, e in enumerate(entries, 1) for line in _release(i, e))
+
+
+def _release(number: int, e: Entry) -> list[str]:
+    name = f"{e.label}: " if e.label else ""
+    cost = _rho(e.cost.rho) if e.cost.eps is None else f"eps = {show(e.cost.eps)}"
+    lines = [f"{number}. {e.time:%Y-%m-%d %H:%M} UTC  {name}{e.question}  (uses {cost})"]
+    if e.release is None:
+        return [*lines, "   charged, and no result was kept"]
+    plan = e.release.plan
+    for o in plan.outputs:
+        bounds = o.question.bounds
+        kept = (
+            ""
+            if bounds is None
+            else f"values counted as at least {show(bounds[0])} and at most {show(bounds[1])}; "
+        )
+        lines.append(f"   {o.name}: {kept}{_error(o.answer.error(plan.laws, None))}")
+    return lines
+
+
+def _error(margin: float | None) -> str:
+    if margin is None:
+        return "how exact it is depends on the number of rows; the result comes with its interval"
+    shown = f"{margin:,.0f}" if margin >= 1000 else f"{margin:.4g}"
+    return f"within {shown} of the exact figure, 95 times in 100"
+
+
+def _total(session: Session) -> str:
+    spent, budget = session.spent, session._budget
+    used = _rho(spent.rho) if budget.eps is None and budget.rho else f"eps = {show(spent.eps)}"
+    if budget.unlimited:
+        return f"{used} has been used, of no limit."
+    whole = _rho(budget.rho) if budget.eps is None else f"eps = {show(budget.eps)}"
+    return textwrap.fill(
+        f"{used} of {whole} has been used. The promise above is for the whole {whole}: nothing more can be released"
+        " once it is used up.",
+        _WIDTH,
+    )
+
+
+def _rho(x: Fraction | None) -> str:
+    return f"rho = {float(x or 0):.6g}"
+
+
+def _not_promised(session: Session) -> str:
+    points = [
+        "That nothing can be learnt about a person: what is true of people in general applies to each of them.",
+        "Anything about the analyst, who works with the data themselves and sees them.",
+        "How long a computation took, or how much memory it used: that may depend on the data.",
+        "Anything about other data sets, or other releases from the same data, that this account does not list."
+        " Each of them adds to what is known.",
+        "That the data, the bounds or the choice of the questions are right.",
+    ]
+    return "\n".join(textwrap.fill(p, _WIDTH, initial_indent="- ", subsequent_indent="  ") for p in points)
