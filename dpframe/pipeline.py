@@ -74,20 +74,13 @@ def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: 
 def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
     """Every released integer with a draw of its own for every group, and the keys of found groups.
 
-    Privacy: sums stay below 2**62 and noise scales below 2**55, so nothing wraps; every cell, of absent
+    Privacy: coordinates stay within 2**62 and noise scales below 2**55, so nothing wraps; every cell, of absent
     groups too, has an independent draw. Of groups that were not listed only those above the threshold
     (or drawn by the key selection) leave this function; nothing tells how many there were.
     """
     out = []
     for p in plan.pieces:
-        c = p.coordinate
-        value = c.a * exact.rows
-        if c.e and exact.units is not None:
-            value = value + c.e * exact.units
-        if p.measure >= 0:
-            value = value + c.b * exact.present[p.measure]
-            if c.d:
-                value += c.d * exact.steps[p.measure]
+        value = p.coordinate.of(exact, p.measure)
         out.append(p.noise.prepare(value) + p.noise.sample(len(value)))
     if plan.threshold is None and plan.selection is None:
         return out, None

@@ -15,10 +15,7 @@ from dpframe.answers import Answer, Linear
 from dpframe.budget import Cost, Event
 from dpframe.errors import InputError, typed
 from dpframe.keys import KeyTable
-from dpframe.layout import (
-    Coordinate,
-    Layout,
-)
+from dpframe.layout import Coordinate, Layout
 from dpframe.mechanisms.base import Noise, Target, sqrt_up
 from dpframe.schema import Bounding, Column, Measure
 from dpframe.stats import Aggregate
@@ -234,7 +231,7 @@ class Plan:
         layout = self.parts[output.part].layout
         if isinstance(output.answer, Linear) and len(output.answer.terms) == 1:
             return abs(output.answer.terms[0][1])
-        return Fraction(1, layout.grid.count)
+        return Fraction(1, layout.row)
 
     def sensitivity(self, output: Output) -> tuple[float, float]:
         """(L1, L2) of an output, in its ``output_unit``."""
@@ -247,7 +244,7 @@ class Plan:
 
     def describe(self) -> str:
         """The question, as one would type it."""
-        asked = [o.question.describe() for o in self.outputs]
+        asked = list(dict.fromkeys(o.question.describe() for o in self.outputs))
         if not self.grouped:
             return asked[0] if self.scalar else f"agg({', '.join(asked)})"
         names = ", ".join(repr(c.name) for c in self.by)
