@@ -23,8 +23,10 @@ from dpframe.mechanisms.registry import mechanism, register_mechanism, unregiste
 from dpframe.mechanisms.registry import names as mechanisms
 from dpframe.plan import Plan
 from dpframe.release import Release
+from dpframe.second import clip_corr, clip_cov, clip_std, clip_var, clip_wmean
 from dpframe.session import Session
-from dpframe.stats import clip_mean, clip_sum, count
+from dpframe.stats import clip_mean, clip_sum, count, count_units
+from dpframe.vectors import vector_mean, vector_sum
 
 register()
 
@@ -38,7 +40,7 @@ def __getattr__(name: str) -> object:
         return import_module("dpframe.testing")
 
     meant = MEANT_VERBS.get(name)
-    if meant in ("clip_mean", "clip_sum", "count"):
+    if meant in __all__:
         raise AttributeError(f"dpframe has no {name!r}. Hint: dp.{meant}(...)")
     raise AttributeError(f"module 'dpframe' has no attribute {name!r}")
 
@@ -59,13 +61,21 @@ __all__ = [
     "ReleaseFailed",
     "Session",
     "__version__",
+    "clip_corr",
+    "clip_cov",
     "clip_mean",
+    "clip_std",
     "clip_sum",
+    "clip_var",
+    "clip_wmean",
     "count",
+    "count_units",
     "frame",
     "mechanism",
     "mechanisms",
     "public",
     "register_mechanism",
     "unregister_mechanism",
+    "vector_mean",
+    "vector_sum",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, isqrt
 
@@ -54,6 +54,9 @@ class Grid:
     @property
     def half(self) -> Fraction:
         return (self.high - self.low) / 2
+
+
+UNIT_GRID = Grid(Fraction(1), 0, 1, True)
 
 
 def make_grid(
@@ -237,7 +240,8 @@ class Layout:
     """The coordinates released of one family of questions, and the answers they hold.
 
     ``start`` is the index of the first coordinate in the plan; ``row`` is what one row adds to the cells of
-    a block, in steps. ``places`` are the cells' values in half-spans from the midpoint. Terms are in the
+    a block, in steps. ``places`` are the cells' values in half-spans from the midpoint; ``second`` is the
+    grid of a pair's second column. Terms are in the
     answer's unit: ``present`` and ``rows`` in rows, ``total`` and ``centred`` (sum of distances from the
     midpoint) in the column's unit.
     """
@@ -249,6 +253,7 @@ class Layout:
     start: int
     row: int = 1
     places: tuple[int, ...] = ()
+    second: Grid = UNIT_GRID
 
     @property
     def cells(self) -> tuple[int, ...]:
@@ -276,9 +281,6 @@ class Layout:
         if self.kind == "centred":
             return ((self.start, self.grid.step / 2),)
         return tuple((i, y * self.grid.half / self.row) for i, y in zip(self.cells, self.places) if y)
-
-
-UNIT_GRID = Grid(Fraction(1), 0, 1, True)
 
 
 def units_layout(start: int) -> Layout:
@@ -350,7 +352,8 @@ def pair_layout(start: int, first: Grid, second: Grid) -> Layout:
         Coordinate(sums=((1, k), (2, -1))),
         Coordinate(sums=((2, 1),)),
     )
-    return _simplex("pair", start, first, cells, k * m, (-1, 1, -1, 1), False)
+    layout = _simplex("pair", start, first, cells, k * m, (-1, 1, -1, 1), False)
+    return replace(layout, second=second)
 
 
 def weighted_layout(start: int, grid: Grid, weights: Grid) -> Layout:

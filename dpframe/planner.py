@@ -39,7 +39,6 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     sensitivity, so p parts have L1 = p and L2 = sqrt(p); each part's noise is therefore calibrated at
     p times its L1 (sqrt(p) times its L2). Parts with epsilons of their own compose by addition.
     """
-    names = _output_names(request)
     types: dict[Hashable, Column] = {}
 
     def column(name: Hashable) -> Column:
@@ -48,6 +47,8 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         return types[name]
 
     by, keys = _groups(request, column)
+    request = replace(request, aggregates=tuple(a.resolved(column) for a in request.aggregates))
+    names = _output_names(request)
     for a in request.aggregates:
         for c in a.columns:
             column(c)
@@ -91,7 +92,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         policy,
         tuple(types.values()),
         request.target,
-        request.scalar,
+        request.scalar and len(outputs) == 1,
     )
 
 
@@ -224,7 +225,6 @@ class _State:
         *,
         thresholded: bool,
     ) -> None:
-        group = [a.resolved() for a in group]
         laid = self._lay_out(group, types, thresholded)
         replacing = self.policy.replace
         sensitivities = [

@@ -117,7 +117,7 @@ class Release:
             For another ending than ``.parquet`` or ``.csv``.
         """
         text = os.fspath(path)
-        value = self._frame(self._columns)
+        value = self.value if not self._scalar else self._frame(self._columns)
         table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(_writable(value))
         if text.endswith(".parquet"):
             table.write_parquet(text)
@@ -159,7 +159,9 @@ class Release:
 
     def _value(self) -> Any:
         if not self._scalar:
-            return self._frame(self._columns)
+            asked = {o.question for o in self._plan.outputs}
+            (only,) = asked if len(asked) == 1 else (None,)
+            return self._frame(self._columns if only is None else only.arrange(self._columns))
         o = self._plan.outputs[0]
         x = self._columns[o.name][0].item()
         return IntAnswer(x, self) if o.integer else FloatAnswer(x, self)

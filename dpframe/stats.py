@@ -7,7 +7,7 @@ Adding one means adding a class; planner, engines and mechanisms know no statist
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -78,12 +78,14 @@ class Aggregate(ABC):
         """The names of the output columns."""
         return (self.name or self.default_name,)
 
-    def resolved(self) -> Aggregate:
-        """The same question with bounds for Boolean columns that need none."""
-        return self if self.bounds is not None or not self.measured else replace(self, bounds=BOOLEAN)
+    def resolved(self, column: Callable[[Hashable], Column]) -> Aggregate:
+        """The same question with what the columns' types say: Boolean columns need no bounds."""
+        if not self.measured or self.bounds is not None or column(self.column).kind != "bool":
+            return self
+        return replace(self, bounds=BOOLEAN)
 
     def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
-        """What it needs, once ``resolved``."""
+        """What it needs."""
         return (Family("column", (self.column,), (self.bounds,)),)
 
     @property
@@ -363,14 +365,20 @@ def clip_mean(
     With ``n`` the published number is the sum of distances from the midpoint, moved by at most
     (high - low)/2 (twice that when a row becomes another).
     """
+    n = public_rows(n)
+    one_column("clip_mean", column)
+    parsed = parse_bounds("clip_mean", column, bounds, B)
+    return ClipMean(column, parsed, n=n, **common(eps, nonnegative, round))
+
+
+def public_rows(n: Any) -> int | None:
+    """``n=`` as a Python int, or InputError."""
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise InputError(
             f"n={typed(n)} must be a whole number of rows that is public, at least 1. Hint: leave n out, and"
-            " the number of rows is estimated privately at no extra cost."
+            " the number of rows is estimated privately."
         )
-    one_column("clip_mean", column)
-    parsed = parse_bounds("clip_mean", column, bounds, B)
-    return ClipMean(column, parsed, n=None if n is None else int(n), **common(eps, nonnegative, round))
+    return None if n is None else int(n)
 
 
 def one_column(verb: str, column: Any) -> Any:
