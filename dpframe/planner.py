@@ -252,7 +252,8 @@ class _State:
             if not _counts_rows(a):
                 where = [numbers[_joined(f, numbers)] for f in a.families(types)]
                 answers = a.answers([self.parts[i].layout for i in where])
-                self.outputs += [Output(n, a, x, where[0]) for n, x in zip(a.names, answers)]
+                part_of = [self.pieces[x.coordinates()[0]].part for x in answers]
+                self.outputs += [Output(n, a, x, i) for n, x, i in zip(a.names, answers, part_of)]
         layouts = [layout for layout, _, _ in laid]
         self._count_rows(group, layouts, first)
         if thresholded:
