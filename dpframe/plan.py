@@ -171,6 +171,11 @@ class Plan:
         return Charge(self.event, self.describe(), mechanisms, self.policy, self)
 
     @property
+    def questions(self) -> list[Aggregate]:
+        """What is asked; one question may have several outputs."""
+        return list({id(o.question): o.question for o in self.outputs}.values())
+
+    @property
     def grouped(self) -> bool:
         """Whether the answer has a row per group."""
         return bool(self.by)
@@ -244,7 +249,7 @@ class Plan:
 
     def describe(self) -> str:
         """The question, as one would type it."""
-        asked = list(dict.fromkeys(o.question.describe() for o in self.outputs))
+        asked = [q.describe() for q in self.questions]
         if not self.grouped:
             return asked[0] if self.scalar else f"agg({', '.join(asked)})"
         names = ", ".join(repr(c.name) for c in self.by)

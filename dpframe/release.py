@@ -159,9 +159,8 @@ class Release:
 
     def _value(self) -> Any:
         if not self._scalar:
-            asked = {o.question for o in self._plan.outputs}
-            (only,) = asked if len(asked) == 1 else (None,)
-            return self._frame(self._columns if only is None else only.arrange(self._columns))
+            asked = self._plan.questions
+            return self._frame(asked[0].arrange(self._columns) if len(asked) == 1 else self._columns)
         o = self._plan.outputs[0]
         x = self._columns[o.name][0].item()
         return IntAnswer(x, self) if o.integer else FloatAnswer(x, self)

@@ -160,12 +160,12 @@ class Query:
         by = [f"k{i}" for i in range(len(self.by))]
         unit = [f"u{i}" for i in range(len(self.unit))]
         columns = [x.alias(n) for x, n in zip((*self.by, *self.unit), (*by, *unit))]
-        axes = list(dict.fromkeys(a for m in measures for a in m.axes))
-        columns += [self._cell(a).alias(f"x{j}") for j, a in enumerate(axes)]
+        axes = {a: f"x{j}" for j, a in enumerate(dict.fromkeys(a for m in measures for a in m.axes))}
+        columns += [self._cell(a).alias(name) for a, name in axes.items()]
         rows = self.frame.select(columns) if columns else self.frame
         where: list[list[str]] = []  # the columns of every measure's axes
         for i, m in enumerate(measures):
-            cells = [f"x{axes.index(a)}" for a in m.axes]
+            cells = [axes[a] for a in m.axes]
             if m.ball is not None or len(cells) > 1:
                 rows = _joint(rows, i, cells, m.ball)
                 cells = [f"y{i}_{j}" for j in range(len(cells))]
