@@ -4,6 +4,7 @@
 """
 
 from dpframe._version import __version__
+from dpframe.after import Derived, consistent, difference, ratio
 from dpframe.api import FrameDP
 from dpframe.bound import BoundPlan
 from dpframe.budget import Cost
@@ -51,6 +52,7 @@ __all__ = [
     "Cost",
     "DPError",
     "DPWarning",
+    "Derived",
     "FrameDP",
     "InputError",
     "LedgerError",
@@ -68,12 +70,15 @@ __all__ = [
     "clip_sum",
     "clip_var",
     "clip_wmean",
+    "consistent",
     "count",
     "count_units",
+    "difference",
     "frame",
     "mechanism",
     "mechanisms",
     "public",
+    "ratio",
     "register_mechanism",
     "unregister_mechanism",
     "vector_mean",

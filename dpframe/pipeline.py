@@ -16,6 +16,7 @@ from dpframe.plan import Plan
 from dpframe.release import Release
 from dpframe.schema import Counts, Source
 from dpframe.session import Session, check_part
+from dpframe.strict import check_strict
 
 
 def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: float | None) -> Release:
@@ -48,6 +49,7 @@ def run(plan: Plan, source: Source, session: Session, *, label: str | None, ci: 
             time=dt.datetime.now(dt.UTC),
         )
     check_part(session, source)
+    check_strict(session, source)
     entries = session._charge(plan.charge, label, source.identity)
     failure: type[BaseException] | None = None
     noisy = keys = None

@@ -163,6 +163,10 @@ class Source(Protocol):
         """The type of one column; InputError when it is absent or there are two of that name."""
         ...
 
+    def plan_text(self) -> str | None:
+        """What a lazy frame does before it gets here, as its library prints it; None for an eager frame."""
+        ...
+
     def aggregate(
         self,
         measures: tuple[Measure, ...],

@@ -62,6 +62,10 @@ class Session:
     max_groups, max_rows_per_group, max_rows : int, optional
         Defaults for the calls of a session with a unit: in how many groups a unit may count, and for
         how many rows in each group, or ungrouped.
+    strict : bool
+        Refuse lazy frames whose plan has steps that are not known to be row by row: joins, windows, group_by
+        (unless its keys hold the unit), sorting, slices, Python functions. An eager frame's past can't be seen,
+        and it passes.
 
     Raises
     ------
@@ -96,7 +100,10 @@ class Session:
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
         max_rows: int | None = None,
+        strict: bool = False,
     ) -> None:
+        if not isinstance(strict, bool):
+            raise InputError(f"strict={typed(strict)} must be True or False. Hint: strict=True")
         if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
             raise InputError(
                 f"neighbors={typed(neighbors)} is not a relation. {did_you_mean(neighbors if isinstance(neighbors, str) else '', NEIGHBORS)}"
@@ -108,6 +115,7 @@ class Session:
                 "max_groups, max_rows_per_group and max_rows go with unit=. Hint: unit='user_id'"
             )
         self._setup(read_budget(eps, delta, delta_calls, rho), policy, limits)
+        self.strict = strict
         _open.add(self)
 
     def _setup(self, budget: Budget, policy: Policy, limits: Limits | None = None) -> None:
@@ -121,6 +129,7 @@ class Session:
         self._inherited: tuple[Session, ...] = ()
         self._part = False
         self._depth = 0
+        self.strict = False
         self._split = False
         self._whole: Session | None = None  # the session that this one is a share of
         self._warned_id = self._said = False
@@ -360,7 +369,7 @@ class Session:
 
     def _child(self, budget: Budget) -> Session:
         child = _share(budget, self._policy, self._limits)
-        child._whole = self
+        child._whole, child.strict = self, self.strict
         child._outer = child._inherited = self._outer
         _open.add(child)
         return child

@@ -62,6 +62,9 @@ class PandasSource:
             return self._frame.iloc[:, where]
         return self._frame[name]
 
+    def plan_text(self) -> str | None:
+        return None
+
     def aggregate(
         self,
         measures: tuple[Measure, ...],

@@ -69,6 +69,14 @@ class PolarsSource:
             lookup(name, self.names())
         return describe(name, self._schema[str(name)])
 
+    def plan_text(self) -> str | None:
+        if isinstance(self._frame, pl.DataFrame):
+            return None
+        try:
+            return self._frame.explain(optimized=False)
+        except Exception:
+            return "a plan that can't be shown"
+
     def aggregate(
         self,
         measures: tuple[Measure, ...],
