@@ -6,6 +6,7 @@
 from typing import TYPE_CHECKING
 
 from dpframe._version import __version__
+from dpframe.after import Derived, consistent, difference, ratio
 from dpframe.api import FrameDP
 from dpframe.bound import BoundPlan
 from dpframe.budget import Cost
@@ -28,8 +29,10 @@ from dpframe.mechanisms.registry import names as mechanisms
 from dpframe.plan import Plan
 from dpframe.query import Query, query
 from dpframe.release import Release
+from dpframe.second import clip_corr, clip_cov, clip_std, clip_var, clip_wmean
 from dpframe.session import Session
-from dpframe.stats import clip_mean, clip_sum, count
+from dpframe.stats import clip_mean, clip_sum, count, count_units
+from dpframe.vectors import vector_mean, vector_sum
 
 if TYPE_CHECKING:
     from dpframe.ledger import Ledger
@@ -49,7 +52,7 @@ def __getattr__(name: str) -> object:
         return found
 
     meant = MEANT_VERBS.get(name)
-    if meant in ("clip_mean", "clip_sum", "count"):
+    if meant in __all__:
         raise AttributeError(f"dpframe has no {name!r}. Hint: dp.{meant}(...)")
     raise AttributeError(f"module 'dpframe' has no attribute {name!r}")
 
@@ -61,6 +64,7 @@ __all__ = [
     "Cost",
     "DPError",
     "DPWarning",
+    "Derived",
     "FrameDP",
     "InputError",
     "Ledger",
@@ -73,10 +77,18 @@ __all__ = [
     "ReleaseFailed",
     "Session",
     "__version__",
+    "clip_corr",
+    "clip_cov",
     "clip_mean",
+    "clip_std",
     "clip_sum",
+    "clip_var",
+    "clip_wmean",
+    "consistent",
     "count",
+    "count_units",
     "delta_of_mu",
+    "difference",
     "eps_of_mu",
     "eps_of_rho",
     "frame",
@@ -85,7 +97,10 @@ __all__ = [
     "mu_of_eps",
     "public",
     "query",
+    "ratio",
     "register_mechanism",
     "rho_of_eps",
     "unregister_mechanism",
+    "vector_mean",
+    "vector_sum",
 ]

@@ -100,42 +100,40 @@ class Linear(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Ratio(Answer):
-    """A mean from the two cells U, V of a simplex block: middle + half * (U - V)/max(U + V, K).
+    """A mean from the cells B of a simplex block: middle + half * (sum of y*B)/max(sum of B, least).
 
-    The interval is Fieller's: all tau for which T(tau) = (1-tau) U - (1+tau) V is within the noise
-    of (1-tau) Z1 - (1+tau) Z2, put on the column's scale and cut to the bounds.
+    ``places`` are the cells' y: 1 and -1 for (U, V), and -1, 0, 1 for the triple. The interval is
+    Fieller's: all tau for which T(tau) = sum of (y - tau)*B is within the noise of that sum, put on
+    the column's scale and cut to the bounds.
     """
 
-    u: int
-    v: int
+    cells: tuple[int, ...]
+    places: tuple[int, ...]
+    least: int
     steps: int
     middle: Fraction
     half: Fraction
     bounds: Bounds
 
     def value(self, noisy: Noisy) -> Floats:
-        tau = self._tau(*self._uv(noisy))
-        return np.asarray(_clamp(float(self.middle) + float(self.half) * tau, self.bounds))
+        top, n = self._sums(noisy)
+        return np.asarray(_clamp(float(self.middle) + float(self.half) * self._tau(top, n), self.bounds))
 
     def interval(self, noisy: Noisy, laws: Laws, level: float) -> tuple[Floats, Floats]:
-        u, v = self._uv(noisy)
-        grid, widths = _fieller_widths(laws[self.u], laws[self.v], level)
+        top, n = self._sums(noisy)
+        grid, widths = self._widths(laws, level)
 
         def w(tau: Floats) -> Floats:
             return np.asarray(np.interp(np.abs(tau), grid, widths))
 
-        tau, n = self._tau(u, v), u + v
-
-        def t(x: Floats) -> Floats:
-            return (1 - x) * u - (1 + x) * v
-
-        low = _edge(lambda x: t(x) > w(x), tau, -1.0)
-        high = _edge(lambda x: t(x) < -w(x), tau, 1.0)
+        tau = self._tau(top, n)
+        low = _edge(lambda x: top - x * n > w(x), tau, -1.0)
+        high = _edge(lambda x: top - x * n < -w(x), tau, 1.0)
         hopeless = n <= 0  # no rows are in sight: the data say nothing about their mean
         low, high = np.where(hopeless, -1.0, low), np.where(hopeless, 1.0, high)
         # Where noise put the estimate beyond a bound, little or nothing of the set may be left within. That
         # is no sign of precision: the nearest bound is then reported with the margin of the estimate.
-        margin = w(tau) / np.maximum(n, self.steps)
+        margin = w(tau) / np.maximum(n, self.least)
         outside = ~hopeless & (np.abs(tau) == 1) & (high - low < margin / 4)
         low = np.where(outside, np.maximum(np.minimum(low, tau - margin), -1), low)
         high = np.where(outside, np.minimum(np.maximum(high, tau + margin), 1), high)
@@ -146,26 +144,30 @@ class Ratio(Answer):
         )
 
     def std(self, noisy: Noisy, laws: Laws) -> Floats:
-        u, v = self._uv(noisy)
-        tau = self._tau(u, v)
-        spread = np.hypot((1 - tau) * laws[self.u].std, (1 + tau) * laws[self.v].std)
-        return np.asarray(float(self.half) * spread / np.maximum(u + v, self.steps))
+        top, n = self._sums(noisy)
+        tau = self._tau(top, n)
+        spread = sum(((y - tau) * laws[i].std) ** 2 for i, y in zip(self.cells, self.places)) ** 0.5
+        return np.asarray(float(self.half) * spread / np.maximum(n, self.least))
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
+        """At either bound, where it is worst; of a weighted mean, for rows of full weight."""
         if rows is None:
             return None
-        worst = 2 * max(laws[self.u].interval(level), laws[self.v].interval(level))  # at either bound
-        span = 2 * float(self.half)
-        return min(float(self.half) * worst / (rows * self.steps), span)
+        worst = float(self._widths(laws, level)[1][-1])
+        return min(float(self.half) * worst / (rows * self.steps), 2 * float(self.half))
 
     def coordinates(self) -> tuple[int, ...]:
-        return (self.u, self.v)
+        return self.cells
 
-    def _uv(self, noisy: Noisy) -> tuple[Floats, Floats]:
-        return noisy[self.u].astype(np.float64), noisy[self.v].astype(np.float64)
+    def _widths(self, laws: Laws, level: float) -> tuple[Floats, Floats]:
+        return _fieller_widths(tuple(laws[i] for i in self.cells), self.places, level)
 
-    def _tau(self, u: Floats, v: Floats) -> Floats:
-        return np.clip((u - v) / np.maximum(u + v, self.steps), -1, 1)
+    def _sums(self, noisy: Noisy) -> tuple[Floats, Floats]:
+        cells = [noisy[i].astype(np.float64) for i in self.cells]
+        return np.asarray(sum(y * b for y, b in zip(self.places, cells))), np.asarray(sum(cells))
+
+    def _tau(self, top: Floats, n: Floats) -> Floats:
+        return np.clip(top / np.maximum(n, self.least), -1, 1)
 
 
 def _clamp(x: Any, bounds: Bounds | None) -> Any:
@@ -189,14 +191,11 @@ def _edge(outside: Any, inside: Floats, end: float) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _fieller_widths(first: Noise, second: Noise, level: float) -> tuple[Floats, Floats]:
+def _fieller_widths(laws: tuple[Noise, ...], places: tuple[int, ...], level: float) -> tuple[Floats, Floats]:
     """w(tau) on a grid; between its points the chord of a convex function errs upwards."""
     grid = np.linspace(0, 1, 17)
     widths = [
-        max(
-            halfwidth(((first, 1 - t), (second, 1 + t)), level),
-            halfwidth(((first, 1 + t), (second, 1 - t)), level),
-        )
-        for t in grid
+        max(halfwidth(tuple((law, y - t) for law, y in zip(laws, places)), level) for t in (tau, -tau))
+        for tau in grid
     ]
     return grid, np.array(widths)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from dpframe import stats
 from dpframe.bound import BoundPlan, Options, bind, question
@@ -12,19 +12,15 @@ from dpframe.calls import checked, not_a_question, unknown_verb
 from dpframe.errors import InputError
 from dpframe.schema import Source
 from dpframe.session import Session
+from dpframe.verbs import OPTIONS, MoreVerbs, verb
 
 if TYPE_CHECKING:
     from dpframe.partition import Partition
 
 R = TypeVar("R")
-F = TypeVar("F", bound=Callable[..., Any])
 
 
-_OPTIONS = tuple(Options.__annotations__)
-verb = checked(_OPTIONS)
-
-
-class Verbs(Generic[R]):
+class Verbs(MoreVerbs[R]):
     """The questions one can ask; what comes back is decided by the subclass."""
 
     __slots__ = ("_by", "_defaults", "_keys", "_source")
@@ -208,7 +204,7 @@ class Verbs(Generic[R]):
         >>> t["n"].to_list(), t["x"].to_list()
         ([2, 1], [1.5, 3.0])
         """
-        options = {k: named.pop(k) for k in _OPTIONS if k in named}
+        options = {k: named.pop(k) for k in OPTIONS if k in named}
         for name, value in options.items():
             if isinstance(value, stats.Aggregate):
                 raise TypeError(
@@ -219,7 +215,7 @@ class Verbs(Generic[R]):
             asked.append(question(a, None))
         for name, a in named.items():
             if a is None or isinstance(a, int | float | str | Mapping):
-                raise not_a_question(name, a, _OPTIONS)
+                raise not_a_question(name, a, OPTIONS)
             asked.append(question(a, name))
         if not asked:
             raise TypeError("agg needs at least one question. Hint: agg(n=dp.count(), eps=0.5)")
@@ -322,7 +318,7 @@ class _FrameVerbs(Verbs[R]):
         Returns
         -------
         Grouped
-            With ``count``, ``clip_sum``, ``clip_mean``, ``dp_agg`` and ``keys``.
+            With the verbs of a frame, ``dp_agg`` and ``keys``.
 
         Notes
         -----

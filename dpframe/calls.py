@@ -37,6 +37,9 @@ _MEANT = {
     "categories": "keys",
     "accuracy": "error",
     "size": "rows",
+    "clip_norm": "norm",
+    "max_norm": "norm",
+    "weight": "weights",
     "digits": "round",
     "decimals": "round",
     "neighbours": "neighbors",
@@ -61,13 +64,21 @@ MEANT_VERBS = {
     "group": "groupby",
     "by": "groupby",
     "value_counts": "groupby",
+    "std": "clip_std",
+    "stddev": "clip_std",
+    "var": "clip_var",
+    "variance": "clip_var",
+    "cov": "clip_cov",
+    "covariance": "clip_cov",
+    "corr": "clip_corr",
+    "correlation": "clip_corr",
+    "weighted_mean": "clip_wmean",
+    "wmean": "clip_wmean",
 }
 _STATISTICS = (
     "median",
     "quantile",
     "quantiles",
-    "std",
-    "var",
     "hist",
     "histogram",
     "min",
@@ -190,7 +201,9 @@ def unknown_verb(owner: str, name: str, known: Sequence[str], columns: Sequence[
         )
     meant = MEANT_VERBS.get(name)
     if meant in known:
-        example = {"clip_mean": "'x', bounds=(0, 100), eps=0.5", "clip_sum": "'x', bounds=(0, 100), eps=0.5"}
+        one, two = "'x', bounds=(0, 100), eps=0.5", "['x', 'y'], bounds=(0, 100), eps=0.5"
+        example = {"clip_mean": one, "clip_sum": one, "clip_var": one, "clip_std": one}
+        example |= {"clip_cov": two, "clip_corr": two, "clip_wmean": one.replace(",", ", weights='w',", 1)}
         return UnknownName(
             f"{owner} has no {name!r}. Hint: {owner}.{meant}({example.get(str(meant), '...')})"
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from dpframe.answers import Ratio
 from dpframe.errors import show
 from dpframe.plan import Output, Plan
 from dpframe.release import bounding_text
@@ -122,8 +121,9 @@ def _shared(plan: Plan, o: Output, noises: int) -> str:
 
 
 def _error(plan: Plan, o: Output, rows: float | None) -> str:
-    if not isinstance(o.answer, Ratio):
-        return f"± {_n(o.answer.error(plan.laws, None))}"
+    fixed = o.answer.error(plan.laws, None)
+    if fixed is not None:
+        return f"± {_n(fixed)}"
     sizes: tuple[float, ...] = (rows,) if rows else ROWS
     each: list[Any] = [f"± {_n(o.answer.error(plan.laws, n))} at {n:,.0f} rows" for n in sizes]
     return ", ".join(each) + (" a group" if plan.grouped else "")

@@ -25,6 +25,7 @@ from dpframe.noise.source import words
 from dpframe.plan import Charge, Limits, Policy
 from dpframe.schema import Source
 from dpframe.session import Session, check_part, current, part_session, policy_of
+from dpframe.strict import check_strict
 from dpframe.units import make_bounding
 
 
@@ -133,6 +134,7 @@ def make_partition(
     )
     payer = current(session)
     check_part(payer, source)
+    check_strict(payer, source)
     if table.size:
         charging.charge(payer, charge, label)
     parts = _parts(source, types, table, bounding, budget, policy, limits)

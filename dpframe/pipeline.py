@@ -18,6 +18,7 @@ from dpframe.plan import Plan
 from dpframe.release import Release
 from dpframe.schema import Counts, Source
 from dpframe.session import Session, check_part
+from dpframe.strict import check_strict
 
 
 def run(
@@ -60,6 +61,7 @@ def run(
             time=dt.datetime.now(dt.UTC),
         )
     check_part(session, source)
+    check_strict(session, source)
     receipt = charging.charge(session, plan.charge, label, source.identity, request_id)
     failure: type[BaseException] | None = None
     noisy = keys = told = None
@@ -99,20 +101,13 @@ def run(
 def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
     """Every released integer with a draw of its own for every group, and the keys of found groups.
 
-    Privacy: sums stay below 2**62 and noise scales below 2**55, so nothing wraps; every cell, of absent
+    Privacy: coordinates stay within 2**62 and noise scales below 2**55, so nothing wraps; every cell, of absent
     groups too, has an independent draw. Of groups that were not listed only those above the threshold
     (or drawn by the key selection) leave this function; nothing tells how many there were.
     """
     out = []
     for p in plan.pieces:
-        c = p.coordinate
-        value = c.a * exact.rows
-        if c.e and exact.units is not None:
-            value = value + c.e * exact.units
-        if p.measure >= 0:
-            value = value + c.b * exact.present[p.measure]
-            if c.d:
-                value += c.d * exact.steps[p.measure]
+        value = p.coordinate.of(exact, p.measure)
         out.append(p.noise.prepare(value) + p.noise.sample(len(value)))
     if plan.threshold is None and plan.selection is None:
         return out, None

@@ -17,10 +17,7 @@ from dpframe.calibrate import Loss, RunnerUp
 from dpframe.errors import InputError, typed
 from dpframe.fingerprint import Details, details
 from dpframe.keys import KeyTable
-from dpframe.layout import (
-    Coordinate,
-    Layout,
-)
+from dpframe.layout import Coordinate, Layout
 from dpframe.mechanisms.base import Noise, Target, sqrt_up
 from dpframe.schema import Bounding, Column, Measure
 from dpframe.stats import Aggregate
@@ -179,6 +176,11 @@ class Plan:
         return Charge(self.event, self.describe(), mechanisms, self.policy, self, lambda: details(self))
 
     @property
+    def questions(self) -> list[Aggregate]:
+        """What is asked; one question may have several outputs."""
+        return list({id(o.question): o.question for o in self.outputs}.values())
+
+    @property
     def grouped(self) -> bool:
         """Whether the answer has a row per group."""
         return bool(self.by)
@@ -239,7 +241,7 @@ class Plan:
         layout = self.parts[output.part].layout
         if isinstance(output.answer, Linear) and len(output.answer.terms) == 1:
             return abs(output.answer.terms[0][1])
-        return Fraction(1, layout.grid.count)
+        return Fraction(1, layout.row)
 
     def sensitivity(self, output: Output) -> tuple[float, float]:
         """(L1, L2) of an output, in its ``output_unit``."""
@@ -252,7 +254,7 @@ class Plan:
 
     def describe(self) -> str:
         """The question, as one would type it."""
-        asked = [o.question.describe() for o in self.outputs]
+        asked = [q.describe() for q in self.questions]
         if not self.grouped:
             return asked[0] if self.scalar else f"agg({', '.join(asked)})"
         names = ", ".join(repr(c.name) for c in self.by)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -13,18 +13,9 @@ from dpframe.answers import Linear
 from dpframe.budget import Event, compose
 from dpframe.calibrate import Asked, choose, worst
 from dpframe.errors import InputError, did_you_mean
+from dpframe.families import ROWS, UNITS, Family, lay_out, widest
 from dpframe.keys import KeyTable, key_table
-from dpframe.layout import (
-    Layout,
-    block_layout,
-    centred_layout,
-    make_grid,
-    make_measure,
-    present_layout,
-    rows_layout,
-    sum_layout,
-    units_layout,
-)
+from dpframe.layout import Layout
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.laplace import pure_rho
 from dpframe.plan import Output, Part, Piece, Plan, Policy, Request
@@ -32,6 +23,8 @@ from dpframe.schema import MEASURABLE, Bounding, Column, Measure
 from dpframe.stats import Aggregate, Count
 from dpframe.units import make_bounding
 from dpframe.unknown import KeySelection, Threshold, least_threshold, per_key_delta
+
+COUNTING = ("rows", "block", "present")  # layouts that hold a number of rows
 
 
 def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
@@ -46,7 +39,6 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     sensitivity, so p parts have L1 = p and L2 = sqrt(p); each part's noise is therefore calibrated at
     p times its L1 (sqrt(p) times its L2). Parts with epsilons of their own compose by addition.
     """
-    names = _output_names(request)
     types: dict[Hashable, Column] = {}
 
     def column(name: Hashable) -> Column:
@@ -55,14 +47,29 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         return types[name]
 
     by, keys = _groups(request, column)
+    request = replace(request, aggregates=tuple(a.resolved(column) for a in request.aggregates))
+    names = _output_names(request)
     for a in request.aggregates:
-        if a.column is not None or a.bounded:
-            _check_measure(a, column(a.column))
-    whole = bool(request.aggregates)
-    bounding = make_bounding(request.limits, policy, column, grouped=bool(by), keys=keys, rows_matter=whole)
+        for c in a.columns:
+            column(c)
+        for c, bounds in a.measured:
+            _check_measure(a, column(c), bounds)
+    units_only = all(a.families(types) == (UNITS,) for a in request.aggregates)
+    if (
+        request.aggregates
+        and policy.unit is None
+        and any(UNITS in a.families(types) for a in request.aggregates)
+    ):
+        raise InputError(
+            "count_units() counts units, and this session protects single rows: a row is the unit. Hint: count(),"
+            " or dp.Session(eps=1, unit='user_id')"
+        )
+    bounding = make_bounding(
+        request.limits, policy, column, grouped=bool(by), keys=keys, rows_matter=not units_only
+    )
     unknown = bool(by) and keys is None
     state = _State(policy, bounding, bool(by) and (keys is None or keys.size > 1), request.limits.threshold)
-    for group, target in _split(request, names, unknown):
+    for group, target in _split(request, unknown):
         state.add(group, target, request, types, thresholded=unknown and not state.events)
     selection = None
     if not request.aggregates:
@@ -85,7 +92,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         policy,
         tuple(types.values()),
         request.target,
-        request.scalar,
+        request.scalar and len(outputs) == 1,
     )
 
 
@@ -93,14 +100,16 @@ def _output_names(request: Request) -> list[str]:
     names: list[str] = []
     taken = {str(b) for b in request.by or ()}
     for a in request.aggregates:
-        name = a.name or a.default_name
-        if name in taken:
-            what = "a grouping column" if request.by and name in map(str, request.by) else "another output"
-            raise InputError(
-                f"The output {name!r} has the name of {what}. Hint: {name}_2=... or .alias('...')"
-            )
-        taken.add(name)
-        names.append(name)
+        for name in a.names:
+            if name in taken:
+                what = (
+                    "a grouping column" if request.by and name in map(str, request.by) else "another output"
+                )
+                raise InputError(
+                    f"The output {name!r} has the name of {what}. Hint: {name}_2=... or .alias('...')"
+                )
+            taken.add(name)
+            names.append(name)
     for name in names if request.margins else ():
         if f"{name}_moe" in taken:
             raise InputError(
@@ -146,9 +155,7 @@ def _groups(request: Request, column: Any) -> tuple[tuple[Column, ...], KeyTable
     return by, None
 
 
-def _check_measure(a: Aggregate, column: Column) -> None:
-    if not a.bounded:
-        return
+def _check_measure(a: Aggregate, column: Column, bounds: Any) -> None:
     if column.kind not in MEASURABLE:
         fix = {
             "string": f"cast {column.name!r} to a number first",
@@ -158,27 +165,22 @@ def _check_measure(a: Aggregate, column: Column) -> None:
             "date": "turn it into a number of a unit you name, e.g. days since a date",
         }.get(column.kind, "measure a numeric or Boolean column")
         raise InputError(f"{a.verb}({column.name!r}): the column is {column.text}, not numbers. Hint: {fix}")
-    if a.bounds is None and column.kind != "bool":
+    if bounds is None and column.kind != "bool":
+        asked = repr(column.name) if len(a.measured) == 1 else repr([c for c, _ in a.measured])
         raise InputError(
-            f"{a.verb}({column.name!r}) needs bounds: they decide how far one row can move the answer, and must"
-            f" come from knowledge, not from the frame. Hint: df.dp.{a.verb}({column.name!r}, bounds=(0, 100),"
+            f"{a.verb}({asked}) needs bounds: they decide how far one row can move the answer, and must"
+            f" come from knowledge, not from the frame. Hint: df.dp.{a.verb}({asked}, bounds=(0, 100),"
             " eps=0.5)"
         )
 
 
-def _split(
-    request: Request, names: list[str], unknown: bool
-) -> list[tuple[list[tuple[str, Aggregate]], Target]]:
+def _split(request: Request, unknown: bool) -> list[tuple[list[Aggregate], Target]]:
     """Aggregates that share a target, and those with an epsilon of their own.
 
     They share delta equally; with unknown keys the first has it all, for the threshold.
     """
-    shared = [(n, a) for n, a in zip(names, request.aggregates) if a.eps is None]
-    own = [
-        ([(n, a)], Target(a.eps, request.target.delta))
-        for n, a in zip(names, request.aggregates)
-        if a.eps is not None
-    ]
+    shared = [a for a in request.aggregates if a.eps is None]
+    own = [([a], Target(a.eps, request.target.delta)) for a in request.aggregates if a.eps is not None]
     if own and request.target.rho is not None:
         raise InputError(
             "An aggregate's own eps= does not go with rho= for the call. Hint: use eps= for both."
@@ -216,7 +218,7 @@ class _State:
 
     def add(
         self,
-        group: Sequence[tuple[str, Aggregate]],
+        group: Sequence[Aggregate],
         target: Target,
         request: Request,
         types: Mapping[Hashable, Column],
@@ -241,14 +243,20 @@ class _State:
         choice = choose(request.mechanism, asked_noise, request.loss)
         event = worst([n.event for n in choice.noises])
         first = len(self.parts)
-        for (layout, measure, asked), (l1, l2sq), noise in zip(laid, sensitivities, choice.noises):
-            column = asked[0][1].column if asked else None
+        numbers: dict[Family, int] = {}
+        for (layout, measure, family), (l1, l2sq), noise in zip(laid, sensitivities, choice.noises):
+            numbers[family] = len(self.parts)
+            label = family.columns[0] if len(family.columns) == 1 else family.label
             self.parts.append(
-                Part(layout, column, l1, l2sq, choice.mechanism, len(laid), event, choice.runner_up)
+                Part(layout, label or None, l1, l2sq, choice.mechanism, len(laid), event, choice.runner_up)
             )
-            part = len(self.parts) - 1
-            self.pieces += [Piece(c, measure, noise, part) for c in layout.coordinates]
-            self.outputs += [Output(n, a, a.answer(layout), part) for n, a in asked]
+            self.pieces += [Piece(c, measure, noise, numbers[family]) for c in layout.coordinates]
+        for a in group:
+            if not _counts_rows(a):
+                where = [numbers[_joined(f, numbers)] for f in a.families(types)]
+                answers = a.answers([self.parts[i].layout for i in where])
+                part_of = [self.pieces[x.coordinates()[0]].part for x in answers]
+                self.outputs += [Output(n, a, x, i) for n, x, i in zip(a.names, answers, part_of)]
         layouts = [layout for layout, _, _ in laid]
         self._count_rows(group, layouts, first)
         if thresholded:
@@ -256,27 +264,27 @@ class _State:
         self.events.append(event)
 
     def _threshold(
-        self, group: Sequence[tuple[str, Aggregate]], laid: list[Layout], event: Event, delta: Fraction
+        self, group: Sequence[Aggregate], laid: list[Layout], event: Event, delta: Fraction
     ) -> Event:
         """Threshold the first layout that counts, and add what the keys cost.
 
         Privacy: a law without delta leaves all of delta to the keys, another half of it.
         """
         keys_delta = delta - event.delta
-        rows = any(_counts_rows(a) for _, a in group)
+        rows = any(_counts_rows(a) for a in group)
         if self.by_units:
             layout = next(x for x in laid if x.kind == "units")
             terms, most, counted = layout.rows, 1, self.policy.unit_name
         else:
-            kinds = ("rows", "block", "present")
-            holders = [x for x in laid if x.kind in kinds]
+            holders = [x for x in laid if x.kind in COUNTING]
             layout = min(holders, key=lambda x: len(x.coordinates)) if rows else holders[0]
-            terms = layout.rows if rows else layout.present
-            most, counted = self.rows * layout.grid.count, "row"
+            # Sums of more than three draws have no bound; rows with a missing cell then don't count.
+            terms = layout.rows if rows and len(layout.coordinates) <= 3 else layout.present
+            most, counted = self.rows * layout.row, "row"
         where = tuple(i for i, _ in terms)
         noise = self.pieces[where[0]].noise
         least = least_threshold(noise, len(where), most, per_key_delta(keys_delta, self.groups))
-        self.threshold = Threshold(where, least, layout.grid.count, counted, keys_delta)
+        self.threshold = Threshold(where, least, layout.row, counted, keys_delta)
         return compose((event, Event(Fraction(0), keys_delta, Fraction(0), kind="keys")))
 
     def select_keys(self, target: Target) -> tuple[Fraction, float]:
@@ -290,64 +298,47 @@ class _State:
         self.events.append(Event(target.eps, target.delta, pure_rho(target.eps)))
         return target.eps / many, per_key_delta(target.delta, many)
 
-    def _count_rows(self, group: Sequence[tuple[str, Aggregate]], laid: list[Layout], first: int) -> None:
+    def _count_rows(self, group: Sequence[Aggregate], laid: list[Layout], first: int) -> None:
         """count(): the mean of all layouts that hold the number of rows, weighted by 1/(number of noises)."""
-        if not any(_counts_rows(a) for _, a in group):
+        if not any(_counts_rows(a) for a in group):
             return
-        holders = [(first + i, x) for i, x in enumerate(laid) if x.kind in ("rows", "block", "present")]
+        holders = [(first + i, x) for i, x in enumerate(laid) if x.kind in COUNTING]
         total = sum(Fraction(1, len(x.coordinates)) for _, x in holders)
         terms = tuple((i, c / len(x.coordinates) / total) for _, x in holders for i, c in x.rows)
-        for n, a in group:
+        for a in group:
             if _counts_rows(a):
-                self.outputs.append(Output(n, a, Linear(terms, integer=True), holders[0][0]))
+                self.outputs.append(Output(a.names[0], a, Linear(terms, integer=True), holders[0][0]))
 
     def _lay_out(
-        self, group: Sequence[tuple[str, Aggregate]], types: Mapping[Hashable, Column], thresholded: bool
-    ) -> list[tuple[Layout, int, list[tuple[str, Aggregate]]]]:
-        """Decide the layout of every family (column, bounds), and number its coordinates."""
-        families: dict[Any, list[tuple[str, Aggregate]]] = {}
-        for name, a in group:
-            if a.bounded:
-                bounds = a.bounds or (Fraction(0), Fraction(1))
-                families.setdefault((a.column, bounds), []).append((name, replace(a, bounds=bounds)))
-        for name, a in group:
-            if not a.bounded and a.column is not None:
-                joined = next((k for k in families if k[0] == a.column), (a.column, None))
-                families.setdefault(joined, []).append((name, a))
-        rows = any(_counts_rows(a) for _, a in group)
-        blocks = {
-            k
-            for k, asked in families.items()
-            if k[1] is not None and not (len(asked) == 1 and asked[0][1].alone)
-        }
+        self, group: Sequence[Aggregate], types: Mapping[Hashable, Column], thresholded: bool
+    ) -> list[tuple[Layout, int, Family]]:
+        """Decide the layout of every family, and number its coordinates."""
+        families: dict[Family, list[str]] = {}
+        asked = [(f, a.form) for a in group for f in a.families(types)]
+        for family, form in asked:
+            if not _presence(family):
+                families.setdefault(family, []).append(form)
+        for family, _ in asked:
+            if _presence(family):
+                families.setdefault(_joined(family, families), []).append("present")
+        rows = any(_counts_rows(a) for a in group)
         counting = rows or (thresholded and not self.by_units)
-        if counting and not blocks and not any(b is None for _, b in families):
+        forms = {f: widest(x) for f, x in families.items() if f.kind == "column"}
+        if counting and forms and all(x in ("sum", "centred") for x in forms.values()):
             # No family holds a count yet. Widening one to a block is cheaper than a piece more.
-            blocks |= set(sorted(families, key=_widening_loss)[:1])
-        start, laid = len(self.pieces), []
-        for key, asked in families.items():
-            name, bounds = key
-            column = types[name]
-            missing_cell = rows and column.nullable
-            if bounds is None:
-                layout, measure = present_layout(start, missing_cell=missing_cell), Measure(name)
-            else:
-                block = key in blocks
-                sum_alone = not block and asked[0][1].verb == "clip_sum"
-                fold = self.rows * self.groups if self.bounding else None
-                grid = make_grid(column, *bounds, sum_alone=sum_alone, fold=fold)
-                measure = make_measure(name, bounds, grid)
-                if block:
-                    layout = block_layout(start, grid, missing_cell=missing_cell)
-                else:
-                    layout = (sum_layout if sum_alone else centred_layout)(start, grid)
-            laid.append((layout, self._measure(measure), asked))
-            start += len(layout.coordinates)
-        if rows and not any(x.kind in ("block", "present") for x, _, _ in laid):
-            laid.append((rows_layout(start), -1, []))
-            start += 1
+            forms[min(forms, key=_widening_loss)] = "block"
+        if counting and not forms:
+            families[ROWS] = []
         if thresholded and self.by_units:
-            laid.append((units_layout(start), -1, []))
+            families.setdefault(UNITS, [])
+        fold = self.rows * self.groups if self.bounding else None
+        start, laid = len(self.pieces), []
+        for family in families:
+            missing_cell = rows and family.kind == "column" and types[family.columns[0]].nullable
+            form = forms.get(family, "")
+            layout, measure = lay_out(family, start, types, form=form, missing_cell=missing_cell, fold=fold)
+            laid.append((layout, -1 if measure is None else self._measure(measure), family))
+            start += len(layout.coordinates)
         return laid
 
     def _measure(self, m: Measure) -> int:
@@ -360,8 +351,22 @@ def _counts_rows(a: Aggregate) -> bool:
     return isinstance(a, Count) and a.column is None
 
 
-def _widening_loss(key: Any) -> float:
-    low, high = (float(x) for x in key[1])
+def _presence(family: Family) -> bool:
+    """Whether it only counts the cells of a column that are there."""
+    return family.kind == "column" and family.bounds[0] is None
+
+
+def _joined(family: Family, families: Iterable[Family]) -> Family:
+    """The family that answers ``family``: the count of a column comes with anything measured of it."""
+    if not _presence(family):
+        return family
+    same = (f for f in families if f.kind == "column" and f.columns == family.columns)
+    return next(same, family)
+
+
+def _widening_loss(family: Family) -> float:
+    assert family.bounds[0] is not None
+    low, high = map(float, family.bounds[0])
     scale = max(abs(low), abs(high))
     return float(np.hypot(low / scale, high / scale))
 

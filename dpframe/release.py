@@ -137,7 +137,7 @@ class Release:
         """
         text = os.fspath(path)
         writable(text)
-        value = self._frame(self._columns)
+        value = self.value if not self._scalar else self._frame(self._columns)
         table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(_writable(value))
         facts = json.dumps({**self.facts, "margins_95": self._margins()}, indent=2)
         write_atomic(f"{text}.json", f"{facts}\n".encode())
@@ -173,7 +173,8 @@ class Release:
 
     def _value(self) -> Any:
         if not self._scalar:
-            return self._frame(self._columns)
+            asked = self._plan.questions
+            return self._frame(asked[0].arrange(self._columns) if len(asked) == 1 else self._columns)
         o = self._plan.outputs[0]
         x = self._columns[o.name][0].item()
         return IntAnswer(x, self) if o.integer else FloatAnswer(x, self)

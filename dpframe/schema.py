@@ -45,13 +45,14 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """One column on its grid, as engines see it.
+class Axis:
+    """One number of every row, as engines see it.
 
-    ``k = round_half_even(clip(x, low, high) / step)`` per present row; the engine returns the
-    number of present rows and the sum of ``t = k - base``. ``magic`` is 1.5 * 2**52 * step: adding it
-    to a float64 of size at most 2**51 * step rounds that to a multiple of ``step``.
-    Without bounds (``low is None``) only presence is counted.
+    On a grid: ``k = round_half_even(clip(x, low, high) / step)`` and ``t = k - base``, an integer from 0 to
+    ``steps``. ``magic`` is 1.5 * 2**52 * step: adding it to a float64 of size at most 2**51 * step rounds
+    that to a multiple of ``step``. Without bounds (``low is None``) the cell itself: only its presence
+    is used, or it is a component of a vector. ``item`` is a position in a column of lists; ``length``
+    how long those must be.
     """
 
     column: Hashable
@@ -59,6 +60,40 @@ class Measure:
     high: float | None = None
     magic: float = 0.0
     base: int = 0
+    steps: int = 0
+    item: int | None = None
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """Vectors are shortened to ``norm`` in the norm of this ``order`` (1 or 2), and cut to multiples of ``step``.
+
+    ``reach`` is floor(norm / step): no vector of integers is longer.
+    """
+
+    norm: float
+    order: int
+    step: float
+    reach: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What the engine adds up about rows in which all ``axes`` are present.
+
+    It returns the number of those rows and one sum for every product: (0,) is the sum of the first
+    axis' steps, (0, 0) of their squares, (0, 1) of first times second. Without products only
+    presence is counted. With a ``ball`` the axes are components of one vector.
+    """
+
+    axes: tuple[Axis, ...]
+    products: tuple[tuple[int, ...], ...] = ()
+    ball: Ball | None = None
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        return tuple(dict.fromkeys(a.column for a in self.axes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +118,12 @@ class Bounding:
 class Counts:
     """The engine's answer: exact integers per group (or one group). Private; never leaves the pipeline.
 
-    ``found`` holds the keys of the groups, in the engine's form and sorted, when none were listed.
+    Per measure: ``present``, and ``sums`` with an array for each of its products. ``found`` holds the keys of the groups, in the engine's form and sorted, when none were listed.
     """
 
     rows: Ints = field(repr=False)
     present: tuple[Ints, ...] = field(repr=False)
-    steps: tuple[Ints, ...] = field(repr=False)
+    sums: tuple[tuple[Ints, ...], ...] = field(repr=False)
     units: Ints | None = field(repr=False, default=None)
     found: Any = field(repr=False, default=None)
 
@@ -126,6 +161,10 @@ class Source(Protocol):
 
     def column(self, name: Hashable) -> Column:
         """The type of one column; InputError when it is absent or there are two of that name."""
+        ...
+
+    def plan_text(self) -> str | None:
+        """What a lazy frame does before it gets here, as its library prints it; None for an eager frame."""
         ...
 
     def aggregate(

@@ -76,6 +76,10 @@ class Session:
     max_groups, max_rows_per_group, max_rows : int, optional
         Defaults for the calls of a session with a unit: in how many groups a unit may count, and for
         how many rows in each group, or ungrouped.
+    strict : bool
+        Refuse lazy frames whose plan has steps that are not known to be row by row: joins, windows, group_by
+        (unless its keys hold the unit), sorting, slices, Python functions. An eager frame's past can't be seen,
+        and it passes.
 
     Raises
     ------
@@ -117,7 +121,10 @@ class Session:
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
         max_rows: int | None = None,
+        strict: bool = False,
     ) -> None:
+        if not isinstance(strict, bool):
+            raise InputError(f"strict={typed(strict)} must be True or False. Hint: strict=True")
         if neighbors is not None and (not isinstance(neighbors, str) or neighbors not in NEIGHBORS):
             raise InputError(
                 f"neighbors={typed(neighbors)} is not a relation. {did_you_mean(neighbors if isinstance(neighbors, str) else '', NEIGHBORS)}"
@@ -148,6 +155,7 @@ class Session:
                 f"The ledger {book.path} has accountant={usual!r}; accountant={typed(accountant)} was given. Hint: leave it out"
             )
         self._setup(budget, policy, limits, book, scope)
+        self.strict = strict
         _open.add(self)
 
     def _setup(
@@ -169,6 +177,7 @@ class Session:
         self._inherited: tuple[Session, ...] = ()
         self._part = False
         self._depth = 0
+        self.strict = False
         self._split = False
         self._whole: Session | None = None  # the session that this one is a share of
         self._warned_id = self._said = False
@@ -473,7 +482,7 @@ class Session:
 
     def _child(self, budget: Budget) -> Session:
         child = _share(budget, self._policy, self._limits)
-        child._whole = self
+        child._whole, child.strict = self, self.strict
         child._outer = child._inherited = self._outer
         _open.add(child)
         return child

@@ -1,13 +1,13 @@
-"""What can be asked: count, clip_sum, clip_mean.
+"""What can be asked: count, count_units, clip_sum, clip_mean; more in ``second`` and ``vectors``.
 
-A statistic says what it needs (a column, bounds) and how its answer is made from noisy pieces.
-Adding one means adding a class here; planner, engines and mechanisms know no statistics.
+A statistic says which families of coordinates it needs, and how its answer is made from noisy ones.
+Adding one means adding a class; planner, engines and mechanisms know no statistics.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -19,10 +19,12 @@ from dpframe.answers import Answer, Linear, Ratio
 from dpframe.budget import Number, rational
 from dpframe.calls import checked
 from dpframe.errors import InputError, show, typed
+from dpframe.families import UNITS, Bounds, Family
 from dpframe.layout import Layout
 from dpframe.notices import warn
+from dpframe.schema import Column
 
-Bounds = tuple[Fraction, Fraction]
+BOOLEAN: Bounds = (Fraction(0), Fraction(1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +59,34 @@ class Aggregate(ABC):
         return replace(self, name=name)
 
     @property
-    def bounded(self) -> bool:
-        """Whether the statistic measures values, and so needs bounds."""
-        return True
+    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
+        """The columns whose values are measured, each with the bounds that it needs."""
+        return ((self.column, self.bounds),)
 
     @property
-    def alone(self) -> bool:
-        """Whether one plain piece answers it when nothing else is asked of its column."""
-        return True
+    def columns(self) -> tuple[Hashable, ...]:
+        """Every column that is read."""
+        return tuple(name for name, _ in self.measured)
+
+    @property
+    def form(self) -> str:
+        """What of its own column it needs when nothing else is asked of it: "sum", "centred", "block" or "triple"."""
+        return "block"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the output columns."""
+        return (self.name or self.default_name,)
+
+    def resolved(self, column: Callable[[Hashable], Column]) -> Aggregate:
+        """The same question with what the columns' types say: Boolean columns need no bounds."""
+        if not self.measured or self.bounds is not None or column(self.column).kind != "bool":
+            return self
+        return replace(self, bounds=BOOLEAN)
+
+    def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
+        """What it needs."""
+        return (Family("column", (self.column,), (self.bounds,)),)
 
     @property
     @abstractmethod
@@ -74,9 +96,17 @@ class Aggregate(ABC):
     @abstractmethod
     def default_name(self) -> str: ...
 
-    @abstractmethod
     def answer(self, layout: Layout) -> Answer:
-        """How the noisy coordinates of its column's layout become the answer."""
+        """How the noisy coordinates of its one family become its one answer."""
+        raise NotImplementedError
+
+    def answers(self, layouts: Sequence[Layout]) -> tuple[Answer, ...]:
+        """An answer for each of ``names``, from the layouts of its ``families``."""
+        return (self.answer(*layouts),)
+
+    def arrange(self, columns: dict[str, Any]) -> dict[str, Any]:
+        """The table of an answer to this question alone."""
+        return columns
 
     def describe(self) -> str:
         """The call, as one would type it."""
@@ -89,8 +119,15 @@ class Aggregate(ABC):
 @dataclass(frozen=True, slots=True)
 class Count(Aggregate):
     @property
-    def bounded(self) -> bool:
-        return False
+    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
+        return ()
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        return () if self.column is None else (self.column,)
+
+    def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
+        return () if self.column is None else (Family("column", (self.column,), (None,)),)
 
     @property
     def verb(self) -> str:
@@ -105,7 +142,34 @@ class Count(Aggregate):
 
 
 @dataclass(frozen=True, slots=True)
+class CountUnits(Aggregate):
+    column: Hashable | None = None
+
+    @property
+    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
+        return ()
+
+    @property
+    def verb(self) -> str:
+        return "count_units"
+
+    @property
+    def default_name(self) -> str:
+        return "units"
+
+    def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
+        return (UNITS,)
+
+    def answer(self, layout: Layout) -> Answer:
+        return Linear(layout.present, integer=True)
+
+
+@dataclass(frozen=True, slots=True)
 class ClipSum(Aggregate):
+    @property
+    def form(self) -> str:
+        return "sum"
+
     @property
     def verb(self) -> str:
         return "clip_sum"
@@ -123,8 +187,8 @@ class ClipMean(Aggregate):
     n: int | None = None
 
     @property
-    def alone(self) -> bool:
-        return self.n is not None
+    def form(self) -> str:
+        return "block" if self.n is None else "centred"
 
     @property
     def verb(self) -> str:
@@ -135,12 +199,10 @@ class ClipMean(Aggregate):
         return f"{self.column}_mean"
 
     def answer(self, layout: Layout) -> Answer:
-        grid = layout.grid
-        middle = (grid.low + grid.high) / 2
+        middle, half, row = layout.grid.middle, layout.grid.half, layout.row
         assert self.bounds is not None
         if self.n is None:
-            u, v = layout.cells
-            return Ratio(u, v, grid.count, middle, (grid.high - grid.low) / 2, self.bounds)
+            return Ratio(layout.cells, layout.places, row, row, middle, half, self.bounds)
         terms = tuple((i, c / self.n) for i, c in layout.centred)
         return Linear(terms, const=middle, clamp=self.bounds)
 
@@ -186,7 +248,43 @@ def count(
     >>> dp.count().describe()
     'count()'
     """
-    return Count(one_column("count", column), None, **_common(eps, nonnegative, round))
+    return Count(one_column("count", column), None, **common(eps, nonnegative, round))
+
+
+@checked()
+def count_units(
+    *, eps: Number | None = None, nonnegative: bool = False, round: int | None = None
+) -> CountUnits:
+    """Ask for the number of distinct units (persons, say) that have a row.
+
+    Parameters
+    ----------
+    eps, nonnegative, round
+        As in :func:`count`.
+
+    Returns
+    -------
+    CountUnits
+        The answer is Int64. Rows without a unit id are left out; a unit in more than ``max_groups`` groups is
+        counted in those that are chosen for it.
+
+    Raises
+    ------
+    InputError
+        When the question is planned in a session without ``unit=``: rows are its units then.
+
+    Notes
+    -----
+    Privacy: one unit changes the number by at most 1, however many rows it has; over groups by ``max_groups``
+    in L1, and by twice that under replace_one.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.count_units().describe()
+    'count_units()'
+    """
+    return CountUnits(None, None, **common(eps, nonnegative, round))
 
 
 @checked()
@@ -231,7 +329,7 @@ def clip_sum(
     return ClipSum(
         one_column("clip_sum", column),
         parse_bounds("clip_sum", column, bounds, B),
-        **_common(eps, nonnegative, round),
+        **common(eps, nonnegative, round),
     )
 
 
@@ -267,14 +365,20 @@ def clip_mean(
     With ``n`` the published number is the sum of distances from the midpoint, moved by at most
     (high - low)/2 (twice that when a row becomes another).
     """
+    n = public_rows(n)
+    one_column("clip_mean", column)
+    parsed = parse_bounds("clip_mean", column, bounds, B)
+    return ClipMean(column, parsed, n=n, **common(eps, nonnegative, round))
+
+
+def public_rows(n: Any) -> int | None:
+    """``n=`` as a Python int, or InputError."""
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise InputError(
             f"n={typed(n)} must be a whole number of rows that is public, at least 1. Hint: leave n out, and"
-            " the number of rows is estimated privately at no extra cost."
+            " the number of rows is estimated privately."
         )
-    one_column("clip_mean", column)
-    parsed = parse_bounds("clip_mean", column, bounds, B)
-    return ClipMean(column, parsed, n=None if n is None else int(n), **_common(eps, nonnegative, round))
+    return None if n is None else int(n)
 
 
 def one_column(verb: str, column: Any) -> Any:
@@ -293,7 +397,8 @@ def one_column(verb: str, column: Any) -> Any:
     return column
 
 
-def _common(eps: Number | None, nonnegative: bool, round: int | None) -> dict[str, Any]:
+def common(eps: Number | None, nonnegative: bool, round: int | None) -> dict[str, Any]:
+    """The arguments that every question takes, checked."""
     if not isinstance(nonnegative, bool):
         raise InputError(f"nonnegative={typed(nonnegative)} must be True or False. Hint: nonnegative=True")
     if round is not None and (isinstance(round, bool) or not isinstance(round, int)):
@@ -367,5 +472,5 @@ def post_processing(nonnegative: Any, round: Any) -> dict[str, Any]:
         given["nonnegative"] = nonnegative
     if round is not None:
         given["round"] = round
-    _common(None, given.get("nonnegative", False), given.get("round"))
+    common(None, given.get("nonnegative", False), given.get("round"))
     return given

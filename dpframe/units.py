@@ -40,12 +40,12 @@ def make_bounding(
             raise InputError(f"The unit {u!r} is {c.text}, which does not identify anybody.")
     name = policy.unit_name
     if not grouped:
-        if limits.max_rows is None:
+        if limits.max_rows is None and rows_matter:
             raise InputError(
                 f"How many rows may one {name} count for? Hint: max_rows=10. A {name} with more rows is scaled"
                 " down to 10; the noise grows with this number."
             )
-        return Bounding(policy.unit, limits.max_rows, None)
+        return Bounding(policy.unit, (limits.max_rows or 1) if rows_matter else 1, None)
     rows, groups = limits.max_rows_per_group if rows_matter else 1, limits.max_groups
     if rows is None:
         raise InputError(

@@ -28,7 +28,7 @@ from scipy import stats as laws
 
 import dpframe as dp
 from dpframe.engine.polars import _scaled, as_source
-from dpframe.schema import Measure
+from dpframe.schema import Axis, Measure
 
 AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
 PAIRS = 12_000 if AUDIT else 600
@@ -54,7 +54,7 @@ def counts_at(frame, plan, salt):
 
 def vector(counts):
     """All of them as one list of Python integers."""
-    arrays = [counts.rows, *counts.present, *counts.steps]
+    arrays = [counts.rows, *counts.present, *(t for sums in counts.sums for t in sums)]
     if counts.units is not None:
         arrays.append(counts.units)
     return [int(v) for a in arrays for v in a]
@@ -311,8 +311,8 @@ def pieces_of(plan, counts):
             v = c.a * counts.rows.astype(object)
             if p.measure >= 0:
                 v = v + c.b * counts.present[p.measure].astype(object)
-                if c.d:
-                    v = v + c.d * counts.steps[p.measure].astype(object)
+                for which, factor in c.sums:
+                    v = v + factor * counts.sums[p.measure][which].astype(object)
             values += list(v)
         out[i] = np.array(values, dtype=object)
     return out
@@ -469,14 +469,14 @@ def test_scaling_down_is_the_nearest_integer_to_the_share_also_of_huge_sums():
         c = int(rng.integers(1, 2 ** int(rng.integers(1, 33))))
         rows.append((c, int(rng.integers(0, c * 2 ** int(rng.integers(0, 31)) + 1))))
     table = pl.DataFrame(
-        {"n": [c + 1 for c, _ in rows], "c0": [c for c, _ in rows], "t0": [t for _, t in rows]},
-        schema={"n": pl.Int64, "c0": pl.Int64, "t0": pl.Int64},
+        {"n": [c + 1 for c, _ in rows], "c0": [c for c, _ in rows], "t0_0": [t for _, t in rows]},
+        schema={"n": pl.Int64, "c0": pl.Int64, "t0_0": pl.Int64},
     )
     for most in (1, 2, 3, 7, 1000, 2**20, 2**24):
-        got = _scaled(table.lazy(), (Measure("x", 0.0, 1.0, 1.0, 0),), most).collect()
+        got = _scaled(table.lazy(), (Measure((Axis("x", 0.0, 1.0, 1.0, 0, 1),), ((0,),)),), most).collect()
         assert got["n"].to_list() == [min(c + 1, most) for c, _ in rows]
         assert got["c0"].to_list() == [min(c, most) for c, _ in rows]
-        assert got["t0"].to_list() == [nearest(c, t, min(c, most)) for c, t in rows]
+        assert got["t0_0"].to_list() == [nearest(c, t, min(c, most)) for c, t in rows]
 
 
 def test_a_scaled_unit_adds_its_rows_times_k_to_a_block_and_never_a_negative_cell(no_noise, quiet, kind):

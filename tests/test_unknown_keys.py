@@ -99,8 +99,8 @@ def thresholded(plan, frame, salt=1):
             total = total + c.e * counts.units.astype(object)
         if p.measure >= 0:
             total = total + c.b * counts.present[p.measure].astype(object)
-            if c.d:
-                total = total + c.d * counts.steps[p.measure].astype(object)
+            for which, factor in c.sums:
+                total = total + factor * counts.sums[p.measure][which].astype(object)
     return total
 
 

@@ -62,6 +62,9 @@ class PandasSource:
             return self._frame.iloc[:, where]
         return self._frame[name]
 
+    def plan_text(self) -> str | None:
+        return None
+
     def aggregate(
         self,
         measures: tuple[Measure, ...],
@@ -71,9 +74,11 @@ class PandasSource:
         salt: int,
     ) -> Counts:
         data: dict[str, pl.Series] = {}
-        for i, m in enumerate(measures):
-            s = self._series(m.column)
-            data[f"m{i}"] = _presence(s) if m.low is None else _to_polars(s)
+        measured = list(dict.fromkeys(c for m in measures for c in m.columns))
+        valued = {a.column for m in measures if m.products for a in m.axes}
+        for i, c in enumerate(measured):
+            s = self._series(c)
+            data[f"m{i}"] = _to_polars(s) if c in valued else _presence(s)
         for i, c in enumerate(by):
             data[f"g{i}"] = _key_series(self._series(c.name), c, keys.columns[i] if keys else None)
         unit = bounding.unit if bounding else ()
@@ -83,8 +88,7 @@ class PandasSource:
             return Counts(np.array([len(self._frame)], dtype=np.int64), (), ())
         query = Query(
             pl.DataFrame(data).lazy(),
-            [pl.col(f"m{i}") for i in range(len(measures))],
-            [data[f"m{i}"].dtype.is_float() for i in range(len(measures))],
+            {c: (pl.col(f"m{i}"), data[f"m{i}"].dtype) for i, c in enumerate(measured)},
             [_form(f"g{i}", data) for i in range(len(by))],
             [_form(f"i{i}", data) for i in range(len(unit))],
             streaming=len(self._frame) >= STREAM_FROM,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import polars as pl
 
 from dpframe.keys import KeyTable
 from dpframe.layout import magic_bits
-from dpframe.schema import Bounding, Column, Counts, Ints, KeyColumns, Measure, Parts, lookup
+from dpframe.schema import Axis, Ball, Bounding, Column, Counts, Ints, KeyColumns, Measure, Parts, lookup
 
 STREAM_FROM = 100_000  # rows; below it the in-memory engine starts faster
 
@@ -67,6 +69,14 @@ class PolarsSource:
             lookup(name, self.names())
         return describe(name, self._schema[str(name)])
 
+    def plan_text(self) -> str | None:
+        if isinstance(self._frame, pl.DataFrame):
+            return None
+        try:
+            return self._frame.explain(optimized=False)
+        except Exception:
+            return "a plan that can't be shown"
+
     def aggregate(
         self,
         measures: tuple[Measure, ...],
@@ -79,8 +89,7 @@ class PolarsSource:
         unit = bounding.unit if bounding else ()
         query = Query(
             self._frame.lazy(),
-            [pl.col(str(m.column)) for m in measures],
-            [self._schema[str(m.column)].is_float() for m in measures],
+            {c: (pl.col(str(c)), self._schema[str(c)]) for m in measures for c in m.columns},
             [_key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)],
             [key_form(pl.col(str(u)), self.column(u).kind) for u in unit],
             streaming=not small,
@@ -131,12 +140,11 @@ def _restore(s: pl.Series, c: Column) -> pl.Series:
 class Query:
     """What to aggregate of a lazy frame: expressions for measured, grouping and unit columns.
 
-    ``floats`` says which measured columns can hold NaN.
+    ``values`` has the expression and the type of every measured column.
     """
 
     frame: pl.LazyFrame
-    values: Sequence[pl.Expr]
-    floats: Sequence[bool]
+    values: Mapping[Hashable, tuple[pl.Expr, Any]]
     by: Sequence[pl.Expr]
     unit: Sequence[pl.Expr]
     streaming: bool
@@ -148,39 +156,50 @@ class Query:
         bounding: Bounding | None,
         salt: int,
     ) -> Counts:
-        """Count rows and present cells and add up steps, per group, each unit within its bounds.
+        """Count rows and present cells and add up steps and their products, per group, each unit within its bounds.
 
         Privacy: missing (null, NaN) is mapped to null first, so it adds nothing; adding the constant
-        rounds to the grid and is monotone (infinities included), the integer clip leaves every row
-        within the bounds whatever the addition did, and integer sums are exact: one row changes the sum
-        of steps by at most last - first, in any order and chunking. Rows whose key is not listed fall away;
-        listed keys without rows get zeros. Sums of bit patterns wrap modulo 2**64 and are unwrapped by
-        the present count; the sum of steps itself stays below 2**63 for 2**32 rows.
+        rounds to the grid and is monotone (infinities included), the integer clip leaves every row's t
+        between 0 and K whatever the addition did, and integer sums are exact: one row changes the sum
+        of steps by at most K, of products by at most the product of both K, in any order and chunking.
+        Rows whose key is not listed fall away; listed keys without rows get zeros. A product is at most 2**30,
+        so sums stay below 2**63 for 2**32 rows.
         """
         by = [f"k{i}" for i in range(len(self.by))]
         unit = [f"u{i}" for i in range(len(self.unit))]
         columns = [x.alias(n) for x, n in zip((*self.by, *self.unit), (*by, *unit))]
-        columns += [self._prepared(i, m) for i, m in enumerate(measures)]
+        axes = {a: f"x{j}" for j, a in enumerate(dict.fromkeys(a for m in measures for a in m.axes))}
+        columns += [self._cell(a).alias(name) for a, name in axes.items()]
         rows = self.frame.select(columns) if columns else self.frame
+        where: list[list[str]] = []  # the columns of every measure's axes
+        for i, m in enumerate(measures):
+            cells = [axes[a] for a in m.axes]
+            if m.ball is not None or len(cells) > 1:
+                rows = _joint(rows, i, cells, m.ball)
+                cells = [f"y{i}_{j}" for j in range(len(cells))]
+            where.append(cells)
+        sums = _sums(measures, where)
         if bounding is None:
-            return self._grouped(rows, measures, by, keys, _sums(measures), unwrap=True)
-        pairs = rows.drop_nulls(unit).group_by(unit + by).agg(_sums(measures))
-        pairs = pairs.with_columns(_unwrapped(i, m) for i, m in enumerate(measures) if m.low is not None)
+            return self._grouped(rows, measures, by, keys, sums)
+        pairs = rows.drop_nulls(unit).group_by(unit + by).agg(sums)
         if keys is not None:
             pairs = pairs.join(_listed(keys).lazy(), on=by, how="inner", nulls_equal=True)
         if bounding.groups is not None and (keys is None or keys.size > bounding.groups):
             pairs = choose_groups(pairs, unit, by, bounding.groups, salt)
-        return self._grouped(
-            _scaled(pairs, measures, bounding.rows), measures, by, keys, _totals(measures), unwrap=False
-        )
+        pairs = _scaled(pairs, measures, bounding.rows)
+        return self._grouped(pairs, measures, by, keys, _totals(measures))
 
-    def _prepared(self, i: int, m: Measure) -> pl.Expr:
-        x = self.values[i]
-        if m.low is None or m.high is None:
-            return (x.fill_nan(None) if self.floats[i] else x).alias(f"y{i}")
-        shifted = x.cast(pl.Float64, strict=False).fill_nan(None) + m.magic
-        low, high = magic_bits(m.low + m.magic), magic_bits(m.high + m.magic)
-        return shifted.reinterpret(dtype=pl.Int64).clip(low, high).alias(f"y{i}")
+    def _cell(self, a: Axis) -> pl.Expr:
+        """A row's number on this axis, null where it is missing: steps from ``base``, or the cell as it is."""
+        x, dtype = self.values[a.column]
+        if a.item is not None:
+            x = _item(x, dtype, a.item, a.length)
+            dtype = dtype.inner
+        if a.low is None or a.high is None:
+            return x.fill_nan(None) if dtype.is_float() else x
+        shifted = x.cast(pl.Float64, strict=False).fill_nan(None) + a.magic
+        low, high = magic_bits(a.low + a.magic), magic_bits(a.high + a.magic)
+        return shifted.reinterpret(dtype=pl.Int64).clip(low, high) - (magic_bits(a.magic) + a.base)
 
     def _grouped(
         self,
@@ -189,8 +208,6 @@ class Query:
         by: list[str],
         keys: KeyTable | None,
         sums: list[pl.Expr],
-        *,
-        unwrap: bool,
     ) -> Counts:
         engine: Any = "streaming" if self.streaming else "in-memory"
         query = rows.group_by(by).agg(sums) if by else rows.select(sums)
@@ -203,12 +220,48 @@ class Query:
         got = query.collect(engine=engine)
         found = got.select(by) if by and keys is None else None
         present = tuple(_int64(got[f"c{i}"]) for i in range(len(measures)))
-        steps = []
-        for i, m in enumerate(measures):
-            t = _int64(got[f"t{i}"]) if m.low is not None else present[i][:0]
-            steps.append(_unwrap(t, present[i], m) if unwrap and m.low is not None else t)
+        added = tuple(
+            tuple(_int64(got[f"t{i}_{p}"]) for p in range(len(m.products))) for i, m in enumerate(measures)
+        )
         units = _int64(got["m"]) if "m" in got.columns else None
-        return Counts(_int64(got["n"]), present, tuple(steps), units, found)
+        return Counts(_int64(got["n"]), present, added, units, found)
+
+
+def _item(x: pl.Expr, dtype: Any, item: int, length: int) -> pl.Expr:
+    """One component of a column of lists; all components of a list of another length are missing."""
+    if dtype.base_type() == pl.Array:
+        return x.arr.get(item, null_on_oob=True)
+    return pl.when(x.list.len() == length).then(x.list.get(item, null_on_oob=True))
+
+
+def _joint(rows: pl.LazyFrame, i: int, cells: list[str], ball: Ball | None) -> pl.LazyFrame:
+    """Leave out rows in which a cell is missing, and put vectors into their ball: columns y<i>_0, y<i>_1, ...
+
+    Privacy: a float norm may be wrong, so it decides nothing. Components are cut toward zero to
+    integers of at most the reach + 1, whose norm is then checked exactly; a vector that fails is
+    zero. Infinite components are clipped to 2**400 first, so squares stay finite.
+    """
+    there = pl.all_horizontal(pl.col(x).is_not_null() for x in cells)
+    rows = rows.with_columns(there.alias(f"there{i}"))
+    y = [f"y{i}_{j}" for j in range(len(cells))]
+    if ball is None:
+        steps = [pl.col(x) for x in cells]
+    else:
+        far, two = 2.0**400, ball.order == 2
+        rows = rows.with_columns(
+            pl.col(x).cast(pl.Float64, strict=False).clip(-far, far).alias(name) for x, name in zip(cells, y)
+        )
+        size = pl.sum_horizontal(pl.col(x) ** 2 if two else pl.col(x).abs() for x in y)
+        size = size.sqrt() if two else size
+        shrink = pl.min_horizontal(1.0, ball.norm / size) * ((1 - 2.0**-20) / ball.step)
+        rows = rows.with_columns(shrink.alias(f"shrink{i}"))
+        most = ball.reach + 1  # beyond the ball, and its square leaves room for 2**12 of them
+        cut = [(pl.col(x) * pl.col(f"shrink{i}")).cast(pl.Int64, strict=False) for x in y]
+        rows = rows.with_columns(k.fill_null(0).clip(-most, most).alias(x) for k, x in zip(cut, y))
+        exact = pl.sum_horizontal(pl.col(x) * pl.col(x) if two else pl.col(x).abs() for x in y)
+        rows = rows.with_columns((exact <= ball.reach ** (2 if two else 1)).alias(f"short{i}"))
+        steps = [pl.when(pl.col(f"short{i}")).then(pl.col(x)).otherwise(0) for x in y]
+    return rows.with_columns(pl.when(pl.col(f"there{i}")).then(x).alias(name) for x, name in zip(steps, y))
 
 
 def choose_groups(pairs: pl.LazyFrame, unit: list[str], by: list[str], most: int, salt: int) -> pl.LazyFrame:
@@ -245,54 +298,61 @@ def _listed(keys: KeyTable) -> pl.DataFrame:
     return pl.DataFrame({f"k{i}": c.engine for i, c in enumerate(keys.columns)})
 
 
-def _sums(measures: tuple[Measure, ...]) -> list[pl.Expr]:
+def _sums(measures: tuple[Measure, ...], where: list[list[str]]) -> list[pl.Expr]:
     sums = [pl.len().cast(pl.Int64).alias("n")]
-    for i, m in enumerate(measures):
-        sums.append(pl.col(f"y{i}").count().cast(pl.Int64).alias(f"c{i}"))
-        if m.low is not None:
-            sums.append(pl.col(f"y{i}").sum().alias(f"t{i}"))
+    for i, (m, cells) in enumerate(zip(measures, where)):
+        sums.append(pl.col(cells[0]).count().cast(pl.Int64).alias(f"c{i}"))
+        for p, product in enumerate(m.products):
+            factors = [pl.col(cells[j]) for j in product]
+            sums.append(reduce(mul, factors).sum().alias(f"t{i}_{p}"))
     return sums
 
 
 def _totals(measures: tuple[Measure, ...]) -> list[pl.Expr]:
     names = ["n", *(f"c{i}" for i in range(len(measures)))]
-    names += [f"t{i}" for i, m in enumerate(measures) if m.low is not None]
+    names += [f"t{i}_{p}" for i, m in enumerate(measures) for p in range(len(m.products))]
     return [pl.len().alias("m"), *(pl.col(x).sum() for x in names)]
 
 
 def _scaled(pairs: pl.LazyFrame, measures: tuple[Measure, ...], most: int) -> pl.LazyFrame:
     """Scale every (unit, group) pair down to at most ``most`` rows: no row is chosen, none is dropped.
 
-    n' = min(n, R), c' = min(c, R), T' = the nearest integer to c' * T / c, computed without overflow.
+    n' = min(n, R), c' = min(c, R), T' = the nearest integer to c' * T / c, computed without overflow; of
+    vectors the one nearest to zero. A sum of products of two axes is then clipped to what the sums S'
+    and T' of its factors allow: max(0, K_t*S' + K_s*T' - c'*K_s*K_t) to min(K_t*S', K_s*T').
 
-    Privacy: T' <= c' * K <= n' * K, so a unit's cells (T', c'K - T', (n' - c')K) sum to n'K <= R*K.
+    Privacy: T' <= c' * K <= n' * K, so a unit's cells (T', c'K - T', (n' - c')K) sum to n'K <= R*K; within
+    the clip every cell made of products is at least 0 too, and they sum to c' * K_s*K_t. A vector sum of c
+    vectors of norm at most C, times c'/c and cut toward zero, has norm at most R*C.
     """
     scaled = [pl.min_horizontal("n", pl.lit(most, pl.Int64)).alias("n")]
+    bounded = []
     for i, m in enumerate(measures):
         c, kept = pl.col(f"c{i}"), pl.min_horizontal(f"c{i}", pl.lit(most, pl.Int64))
         scaled.append(kept.alias(f"c{i}"))
-        if m.low is not None:
-            t = pl.col(f"t{i}")
-            safe = pl.when(c > 0).then(c).otherwise(1)
-            whole, rest = t // safe, t % safe
-            near = kept * whole + (2 * kept * rest + safe) // (2 * safe)
-            scaled.append(pl.when(c > 0).then(near).otherwise(0).alias(f"t{i}"))
-    return pairs.with_columns(scaled)
+        safe = pl.when(c > 0).then(c).otherwise(1)
+        for p, product in enumerate(m.products):
+            t = pl.col(f"t{i}_{p}")
+            whole, rest = t.abs() // safe, t.abs() % safe
+            if m.ball is None:
+                near = kept * whole + (2 * kept * rest + safe) // (2 * safe)
+            else:
+                near = (kept * whole + kept * rest // safe) * t.sign()
+            scaled.append(pl.when(c > 0).then(near).otherwise(0).alias(f"t{i}_{p}"))
+            if len(product) == 2:
+                bounded.append(_product_bounds(i, p, m))
+    return pairs.with_columns(scaled).with_columns(bounded)
 
 
-def _zero(m: Measure) -> int:
-    """The bit pattern of step 0, counted from the lower bound."""
-    return (magic_bits(m.magic) + m.base) % 2**64
-
-
-def _unwrapped(i: int, m: Measure) -> pl.Expr:
-    bits = pl.col(f"t{i}").reinterpret(dtype=pl.UInt64)
-    zeros = pl.col(f"c{i}").reinterpret(dtype=pl.UInt64) * pl.lit(_zero(m), pl.UInt64)
-    return (bits - zeros).reinterpret(dtype=pl.Int64).alias(f"t{i}")
-
-
-def _unwrap(bits: Ints, present: Ints, m: Measure) -> Ints:
-    return (bits.view(np.uint64) - present.view(np.uint64) * np.uint64(_zero(m))).view(np.int64)
+def _product_bounds(i: int, p: int, m: Measure) -> pl.Expr:
+    a, b = m.products[p]
+    ka, kb = m.axes[a].steps, m.axes[b].steps
+    halves = [
+        pl.col(f"t{i}_{m.products.index((x,))}") * k for x, k in ((a, kb), (b, ka)) if (x,) in m.products
+    ]
+    low = halves[0] + halves[1] - pl.col(f"c{i}") * (ka * kb) if len(halves) == 2 else pl.lit(0, pl.Int64)
+    clipped = pl.min_horizontal(pl.max_horizontal(f"t{i}_{p}", low, pl.lit(0, pl.Int64)), *halves)
+    return clipped.alias(f"t{i}_{p}")
 
 
 def _int64(s: pl.Series) -> Ints:
