@@ -279,6 +279,24 @@ def test_another_policy_is_refused(path):
     ledger.reserve(claim(policy=Policy("add_remove", ("user_id",))))
 
 
+@pytest.mark.parametrize("accountant", ["union", "sum", "zcdp", "rdp", "gdp"])
+def test_every_accountant_is_kept_and_adds_up_again(path, accountant):
+    ledger = dp.Ledger.create(path, eps=3, delta=1e-6, accountant=accountant)
+    event = Event(Fraction(1, 10), Fraction(1, 10**8), Fraction(1, 1000), Fraction(0), kind="gaussian")
+    ledger.reserve(claim(event=event))
+    if accountant == "gdp":
+        with pytest.raises(dp.BudgetExceeded, match="The ledger's budget: The accountant 'gdp'"):
+            ledger.reserve(claim(event=laplace(0.1)))
+    else:
+        ledger.reserve(claim(event=laplace(0.1)))
+    again = dp.Ledger(path)
+    assert again.accountant == accountant
+    assert again.budget == ledger.budget
+    assert again.state() == ledger.state()
+    assert again.entries() == ledger.entries()
+    again.verify()
+
+
 # ---- scopes ----
 
 

@@ -6,6 +6,7 @@ bytes instead of 60.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import resource
@@ -371,6 +372,19 @@ def test_an_edited_ledger_is_refused(path, sql):
     used(path)
     edit(path, sql)
     refused(path)
+
+
+def test_an_edit_whose_hash_was_made_anew_is_refused(path):
+    """Even where the next row was told of it, the rest of the chain and the anchor were not."""
+    used(path)
+    c = sqlite3.connect(path, isolation_level=None)
+    prev, body = c.execute("SELECT prev, body FROM log WHERE sequence = 1").fetchone()
+    content = json.loads(body) | {"event": {"eps": "1/1000", "delta": "0", "rho": "1/1000000"}}
+    row = rows.make(rows.Head(0, prev), content.pop("kind"), content)
+    c.execute("UPDATE log SET body = ?, hash = ? WHERE sequence = 1", (row.body, row.hash))
+    c.execute("UPDATE log SET prev = ? WHERE sequence = 2", (row.hash,))
+    c.close()
+    refused(path, "row 2 does not continue the chain")
 
 
 def test_rows_written_by_hand_are_refused_unless_they_would_have_been_granted(path):

@@ -164,7 +164,6 @@ class Store:
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """A transaction that nobody else can be in; committed and on disk at its end, or as if it had not been."""
-        pid = os.getpid()
         try:
             with self._faults():
                 self.connection().execute("BEGIN IMMEDIATE")
@@ -173,9 +172,8 @@ class Store:
             with self._faults():
                 self.connection().execute("COMMIT")  # if the files are still the same
         except BaseException:
-            if os.getpid() == pid:
-                with contextlib.suppress(LedgerError), self._faults():
-                    self._roll_back()
+            with contextlib.suppress(LedgerError), self._faults():
+                self._roll_back()  # in a forked child there is nothing to roll back: the connection was given up
             raise
         finally:
             self.inside = False
