@@ -485,6 +485,7 @@ def test_a_request_is_charged_once_and_answered_with_the_same_bytes(path, clock)
         assert again.released_at == first.time + dt.timedelta(seconds=5)
         with pytest.raises(dp.InputError, match="answered before"):
             book.store(again, b"other")
+        book.fail(again)  # nothing to give up
     assert spent(ledger) == Fraction(1, 4)
     assert ledger.head == head
 
@@ -514,6 +515,9 @@ def test_a_request_that_was_given_up_is_taken_over_free(path):
     ledger = dp.Ledger.create(path, eps=1)
     first = ledger.reserve(claim(1, request_id="r"))
     ledger.fail(first)
+    ledger.fail(first)
+    with pytest.raises(dp.LedgerError, match="one charge buys one release"):
+        ledger.store(first, b"after it was given up")
     second = ledger.reserve(claim(1, request_id="r"))
     assert (second.charged, second.stored, second.sequence) == (False, None, first.sequence)
     assert second.time == first.time

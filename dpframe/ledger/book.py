@@ -262,13 +262,15 @@ class Ledger:
         if not isinstance(payload, bytes):
             raise TypeError(f"payload must be bytes, not a {type(payload).__name__}.")
         self._check_ticket(ticket)
+        if ticket.stored is not None:
+            raise InputError("This request was answered before; its release is ticket.stored.")
         with self._log.writing():
-            self._release(ticket, payload)
+            head = self._release(ticket, payload)
         if ticket._lease is not None:
             locks.let_go(ticket._lease)
-        return self._log.known.head
+        return head
 
-    def _release(self, ticket: Ticket, payload: bytes) -> None:
+    def _release(self, ticket: Ticket, payload: bytes) -> Head:
         charged = self._log.known.charges.get(ticket.sequence)
         if charged is None or charged.release is not None or not self._owns(ticket):
             raise LedgerError(
@@ -284,14 +286,15 @@ class Ledger:
         name = digest(payload)
         self._log.store.keep(payload)
         self._log.store.end_lease(ticket.sequence)
-        self._log.append("release", now, of=ticket.sequence, digest=name, size=len(payload))
+        return self._log.append("release", now, of=ticket.sequence, digest=name, size=len(payload))
 
     def fail(self, ticket: Ticket) -> None:
         """Give up the lease of ``ticket``, so that the same request may be asked again. The charge stands."""
         self._check_ticket(ticket)
-        lease, ticket._lease = ticket._lease, None
-        if lease is None:
+        lease = ticket._lease
+        if not lease:
             return
+        ticket._lease = ""  # no lease has this name
         locks.let_go(lease)  # from here on this process counts as done
         try:
             with self._log.writing():
@@ -308,8 +311,6 @@ class Ledger:
                 "was charged in the process that this one was forked from",
                 "answer where you charged",
             )
-        if ticket.stored is not None:
-            raise InputError("This request was answered before; its release is ticket.stored.")
 
     def _owns(self, ticket: Ticket) -> bool:
         held = self._log.store.lease(ticket.sequence)
