@@ -39,6 +39,8 @@ import numpy.typing as npt
 
 from dpframe.mechanisms.base import Floats, Noise
 
+Tail = tuple[Floats, Floats, Callable[[Floats], Floats]]
+
 _WIDTH = 24.0  # grid points are counted for so many standard deviations of the whole
 _FINE = 800  # grid points to a standard deviation of one event
 _MOST = 1 << 20  # grid points
@@ -281,12 +283,17 @@ class Composition:
         goal = -math.log(delta - self.infinite)
         t = self._least(lambda t: (self._moments(t)[0] + goal) / t)
         # Every tilt gives an upper bound; near the largest loss of all a smaller one is better.
-        return min(top if top > 0 else 0.0, *(self._eps_at(x, delta, top) for x in (t, t / 8, t / 64)))
+        best = max(0.0, top)
+        for tilt in (t, t / 8, t / 64):
+            tail = self._tail(tilt)
+            best = min(best, self._eps_at(tail, delta / self._rounding(tilt), top))
+            if float(tail[2](np.array(best - self.step))) < 1e-8 * (delta - self.infinite):
+                break
+        return best
 
-    def _eps_at(self, t: float, delta: float, top: float) -> float:
+    def _eps_at(self, tail: Tail, delta: float, top: float) -> float:
         """:meth:`eps_of` by one tilt."""
-        losses, masses, error = self._tail(t)
-        delta /= self._rounding(t)
+        losses, masses, error = tail
         start = np.searchsorted(losses, 0.0)
         losses, masses = losses[start:], masses[start:]
         if not len(losses):  # the window lies below 0: nothing but the error is above
@@ -330,7 +337,7 @@ class Composition:
     def _rounding(self, t: float) -> float:
         return 1 + 2.0**-34 + self.events * (1 + t) * 2.0**-50
 
-    def _tail(self, t: float) -> tuple[Floats, Floats, Callable[[Floats], Floats]]:
+    def _tail(self, t: float) -> Tail:
         """Losses of the whole, rising, their masses, and a function that bounds the error of delta at eps."""
         log_moment, mean, variance = self._moments(t)
         width = self._width(t, log_moment, mean, variance)
