@@ -17,7 +17,6 @@ from ledger_tools import AUDIT, Child, claim, spent, together
 
 import dpframe as dp
 from dpframe.ledger import locks
-from dpframe.ledger.book import Ledger
 
 PROCESSES, ATTEMPTS, ROOM = (16, 625, 100) if AUDIT else (4, 40, 50)
 
@@ -323,47 +322,3 @@ def test_start_times_without_proc_come_from_ps(monkeypatch):
     assert mine == locks.started(os.getpid())
     assert "-" not in mine
     assert locks.started(2**22 + 1) is None
-
-
-# ---- rates: printed, not asserted ----
-
-
-def test_rates(path, tmp_path, capsys):
-    ledger, took = dp.Ledger.create(path, eps=10**6), []
-    begin = time.perf_counter()
-    for _ in range(100):
-        at = time.perf_counter()
-        ledger.reserve(claim())
-        took.append(time.perf_counter() - at)
-    alone = 100 / (time.perf_counter() - begin)
-    begin = time.perf_counter()
-    for _ in range(50):
-        ledger.store(ledger.reserve(claim()), b"x" * 1000)
-    released = 50 / (time.perf_counter() - begin)
-
-    def writer(say):
-        book, times = dp.Ledger(path), []
-        for _ in range(1000 if AUDIT else 40):
-            at = time.perf_counter()
-            book.reserve(claim())
-            times.append(time.perf_counter() - at)
-        say(*times)
-
-    shared = sorted(t for said in together(*[writer] * 4) for t in said[0])
-    missing = max(0, 1000 - len(ledger.entries()))
-    with ledger.charging() as t:
-        for _ in range(missing):
-            t.reserve(claim())
-    ledger.state()
-    begin = time.perf_counter()
-    ledger.state()
-    read = time.perf_counter() - begin
-    begin = time.perf_counter()
-    Ledger(path)
-    opened = time.perf_counter() - begin
-    with capsys.disabled():
-        print(
-            f"\nledger: {alone:.0f} charges/s, {released:.0f} releases/s alone;"
-            f" 4 writers: median {shared[len(shared) // 2] * 1e3:.1f} ms, p99 {shared[int(0.99 * len(shared))] * 1e3:.0f} ms;"
-            f" {len(ledger.entries())} charges: state {read * 1e3:.1f} ms, opening {opened * 1e3:.0f} ms"
-        )
