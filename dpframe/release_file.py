@@ -352,9 +352,7 @@ def _asked(name: str, a: Aggregate) -> dict[str, Any]:
     """A statistic as keys of a file: every parameter of its function that is not at its default."""
     make = statistics().get(a.verb)
     parameters = {} if make is None else inspect.signature(make).parameters
-    given = {
-        k: getattr(a, k) for k, p in parameters.items() if getattr(a, k, p.default) not in (p.default, None)
-    }
+    given = {k: v for k, p in parameters.items() if (v := a.argument(k)) not in (p.default, None)}
     if make is None or replace(make(**given), name=a.name) != a:
         raise QueryError(name, f"{a.describe()} can't be written to a file. Hint: a statistic of dpframe")
     return {"statistic": a.verb, **{k: _plain(v) for k, v in given.items()}}

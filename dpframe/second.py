@@ -112,6 +112,11 @@ class ClipCov(Aggregate):
         pairs = [f"{a}_{b}_{what}" for a, b in combinations(self.of, 2)]
         return tuple(pairs) if self.scaled else (*(f"{a}_var" for a in self.of), *pairs)
 
+    def argument(self, name: str) -> Any:
+        if name == "bounds":
+            return self.each if any(b is not None for b in self.each) else None
+        return getattr(self, name, None)
+
     def resolved(self, column: Callable[[Hashable], Column]) -> Aggregate:
         each = tuple(BOOLEAN if b is None and column(c).kind == "bool" else b for c, b in self.measured)
         return replace(self, each=each)

@@ -108,6 +108,10 @@ class Aggregate(ABC):
         """The table of an answer to this question alone."""
         return columns
 
+    def argument(self, name: str) -> Any:
+        """What its function was given as ``name``; None for what it does not keep."""
+        return getattr(self, name, None)
+
     def describe(self) -> str:
         """The call, as one would type it."""
         parts = [] if self.column is None else [repr(self.column)]

@@ -56,6 +56,11 @@ class VectorSum(Aggregate):
         parts = [f"{self.of[0]}{i}" for i in range(self.dims)] or list(map(str, self.of))
         return tuple(prefix + part for part in parts)
 
+    def argument(self, name: str) -> Any:
+        if name in ("ord", "dim"):
+            return self.order if name == "ord" else self.dims or None
+        return getattr(self, name, None)
+
     def resolved(self, column: Callable[[Hashable], Column]) -> VectorSum:
         types = [column(c) for c in self.of]
         dtype = types[0].native

@@ -642,3 +642,25 @@ def test_a_matrix_can_be_written_and_read_back(tmp_path, budget):
     frame.dp.clip_cov(["x", "y"], bounds=(0, 4), eps=1)
     budget.last.write(tmp_path / "c.csv")
     assert pl.read_csv(tmp_path / "c.csv").columns == ["column", "x", "y"]
+
+
+def test_every_question_can_be_kept_in_a_release_file(tmp_path):
+    """Written and read again, it is the same question."""
+    pl.DataFrame({"x": [1.0], "y": [2.0], "u": [1], "v": [[1.0, 2.0]]}).write_parquet(tmp_path / "p.parquet")
+    asked = {
+        "v": dp.clip_var("x", bounds=(0, 4), ddof=0, raw=True),
+        "s": dp.clip_std("x", B=3),
+        "m": dp.clip_wmean("x", weights="y", bounds=(0, 4), weight_bounds=(0, 2)),
+        "c": dp.clip_cov(["x", "y"], bounds=[(0, 4), (-1, 1)]),
+        "r": dp.clip_corr(["x", "y"], bounds=(0, 4)),
+        "n": dp.count_units(),
+        "t": dp.vector_sum("v", norm=2, ord=1, dim=2),
+        "w": dp.vector_mean(["x", "y"], norm=0.5, n=30),
+    }
+    plan = dp.BudgetPlan(str(tmp_path / "p.parquet"), asked, eps=8, unit="u", max_rows=2)
+    plan.to_release_file(tmp_path / "plan.toml")
+    again = dp.BudgetPlan.from_release_file(tmp_path / "plan.toml")
+    for name, question in asked.items():
+        assert again.queries[name].statistics == (question,)
+    assert again.table().equals(plan.table())
+    assert set(again.run()) == set(asked)

@@ -75,6 +75,8 @@ UNGROUPED = {
     "sum": lambda f: f.dp.clip_sum("x", bounds=BOUNDS, eps=EPS),
     "mean": lambda f: f.dp.clip_mean("x", bounds=BOUNDS, eps=EPS),
     "mean n": lambda f: f.dp.clip_mean("x", bounds=BOUNDS, n=9, eps=EPS),
+    "std": lambda f: f.dp.clip_std("x", bounds=BOUNDS, eps=EPS),
+    "vector": lambda f: f.dp.vector_mean(["x"], norm=3, eps=EPS),
     "agg": lambda f: f.dp.agg(
         n=dp.count(),
         c=dp.count("x"),
@@ -90,6 +92,7 @@ GROUPED = {
     "count x": lambda f: f.dp.groupby("g", keys=KEYS).count("x", eps=EPS),
     "sum": lambda f: f.dp.groupby("g", keys=KEYS).clip_sum("x", bounds=BOUNDS, eps=EPS),
     "mean": lambda f: f.dp.groupby("g", keys=KEYS).clip_mean("x", bounds=BOUNDS, eps=EPS),
+    "var": lambda f: f.dp.groupby("g", keys=KEYS).clip_var("x", bounds=BOUNDS, eps=EPS),
     "agg": lambda f: f.dp.groupby("g", keys=KEYS).dp_agg(
         n=dp.count(), s=dp.clip_sum("x", bounds=BOUNDS), m=dp.clip_mean("x", bounds=BOUNDS), eps=EPS, ci=0.9
     ),
