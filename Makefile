@@ -22,7 +22,7 @@ bench: .venv/ready
 
 # The ledger's crash, kill, flip and concurrency trials at full size.
 audit-ledger: .venv/ready
-	DPFRAME_AUDIT=1 .venv/bin/python -m pytest tests/test_ledger.py tests/test_ledger_faults.py tests/test_ledger_shared.py
+	DPFRAME_AUDIT=1 .venv/bin/python -m pytest tests/test_ledger.py tests/test_ledger_faults.py tests/test_ledger_shared.py tests/test_nightly.py
 
 # A virtual environment is ready when its mark is newer than pyproject.toml.
 .venv-demo/ready: pyproject.toml

@@ -16,26 +16,26 @@ from dpframe._version import __version__
 from dpframe.accounting.filter import State
 from dpframe.allocation import ALLOCATIONS, Turn, check, turns
 from dpframe.api import FramePlans
-from dpframe.atomic import writable
 from dpframe.bound import BoundPlan
 from dpframe.budget import Number
 from dpframe.calls import checked
 from dpframe.engine.polars import as_source
 from dpframe.errors import InputError, MechanismError, did_you_mean, show, typed
-from dpframe.notices import exceeded
+from dpframe.plan_checks import (
+    WHOSE,
+    check_outputs,
+    check_unit,
+    first_refused,
+    named_queries,
+    named_sources,
+)
 from dpframe.plan_table import LOG, TABLE, decisive, log_row, table_rows
 from dpframe.planner import least_meeting
-from dpframe.query import AMOUNTS, Query, QueryError, query
+from dpframe.query import AMOUNTS, Query, QueryError
 from dpframe.release import Release
 from dpframe.session import Session
-from dpframe.sources import KEY_FILES, Files, SourceError, files, located, read_keys
+from dpframe.sources import KEY_FILES, Files, SourceError, located, read_keys
 from dpframe.stats import Aggregate
-
-_WHOSE = {
-    "total": "The ledger's budget",
-    "scope": "The scope's budget",
-    "lifetime": "The ledger's lifetime budget",
-}
 
 
 class BudgetPlan:
@@ -136,20 +136,15 @@ class BudgetPlan:
         self._folder, self._scope = os.getcwd() if folder is None else os.fspath(folder), scope
         self._session = self._open(typed_policy)
         self._allocation, self._typed = allocation, {**typed_policy, "allocation": allocation}
-        self._given = _named_sources(sources)
-        self._queries = _named_queries(queries, self._given)
+        self._given = named_sources(sources)
+        self._queries = named_queries(queries, self._given)
         check(self._queries, allocation, self._in_rho)
         self._doors = {n: self._door(n, s) for n, s in self._given.items()}
-        for u in self._session._policy.unit or ():
-            for n, door in self._doors.items():
-                try:
-                    door._source.column(u)
-                except InputError as e:
-                    raise InputError(f"unit={u!r}: source {n!r}: {e}") from None
+        check_unit(self._session._policy, {n: d._source for n, d in self._doors.items()})
         self._made: dict[tuple[str, Fraction], BoundPlan] = {}
         self._key_files: dict[str, Any] = {}
         self._releases: dict[str, Release] = {}
-        self._check_outputs()
+        check_outputs(self._given, self._queries, lambda p: located(p, self._folder, self._scope))
         self._check_budget()
 
     @classmethod
@@ -195,6 +190,11 @@ class BudgetPlan:
     def releases(self) -> dict[str, Release]:
         """What has been released, by name of the query."""
         return dict(self._releases)
+
+    @property
+    def scope(self) -> str | None:
+        """The ledger's scope, and what stands for ``{scope}`` in paths."""
+        return self._scope
 
     @property
     def session(self) -> Session:
@@ -413,33 +413,14 @@ class BudgetPlan:
             self._key_files[q.keys] = read_keys(located(q.keys, self._folder, self._scope), columns)
         return self._key_files[q.keys]
 
-    def _check_outputs(self) -> None:
-        """Raise QueryError for a file that can't be written, or that two queries or a source have."""
-        taken: dict[str, str] = {}
-        for n, s in self._given.items():
-            for p in s.paths if isinstance(s, Files) else ():
-                taken[os.path.realpath(located(p, self._folder, self._scope))] = f"the source {n!r}"
-        for n, q in self._queries.items():
-            for path in q.outputs:
-                try:
-                    full = os.path.realpath(located(path, self._folder, self._scope))
-                    if full in taken:
-                        raise InputError(f"outputs= has {path!r}, which is {taken[full]}. Hint: another name")
-                    writable(full)
-                except InputError as e:
-                    raise QueryError(n, str(e), ("outputs",)) from None
-                taken[full] = f"an output of {n!r}"
-
     def _check_budget(self) -> None:
-        """Raise QueryError where the budget would not grant the queries one after another."""
-        budget, state = self._session._budget, State()
-        for name, turn in self._turns().items():
-            plan = self._bind(name, turn.amount).plan
-            after, component = budget.grant(plan.event, state, name)
-            if after is None:
-                over = exceeded(budget, state, plan.charge, component, None)
-                raise QueryError(name, f"more than the plan's budget: {over}", (component, *AMOUNTS))
-            state = after
+        """Raise QueryError where the plan's own budget would not grant the queries one after another."""
+        costs = {n: self._bind(n, t.amount).plan.charge for n, t in self._turns().items()}
+        refused = first_refused(self._session._budget, State(), costs)
+        if refused is not None:
+            name, over = refused
+            about = (over.component, *AMOUNTS)
+            raise QueryError(name, f"more than the plan's budget: {over}", about)
 
     def _check_ledger(self) -> None:
         """Raise BudgetExceeded where the ledger would not grant the queries that were not paid for yet."""
@@ -448,13 +429,11 @@ class BudgetPlan:
             return
         paid = {e.request_id for e in ledger.entries(self._scope) if e.scope == self._scope}
         todo = {n: t for n, t in self._turns().items() if self._request(n) not in paid}
+        costs = {n: self._bind(n, t.amount).plan.charge for n, t in todo.items()}
         for domain, (budget, state) in ledger.state(self._scope).items():
-            for name, turn in todo.items():
-                charge = self._bind(name, turn.amount).plan.charge
-                after, component = budget.grant(charge.event, state, name)
-                if after is None:
-                    raise exceeded(budget, state, charge, component, name, _WHOSE[domain])
-                state = after
+            refused = first_refused(budget, state, costs, WHOSE[domain])
+            if refused is not None:
+                raise refused[1]
 
     def _request(self, name: str) -> str:
         return f"{self._name}/{name}"
@@ -497,37 +476,3 @@ class BudgetPlan:
     def _need_at_first(self, name: str, limit: Fraction | None) -> Fraction | None:
         q = self._queries[name]
         return None if isinstance(q.rows, str) or isinstance(q.relative_to, str) else self._need(name, limit)
-
-
-def _named_sources(sources: Any) -> dict[str, Any]:
-    if not isinstance(sources, Mapping):
-        sources = {"data": sources}
-    if not sources:
-        raise InputError("A plan needs a source. Hint: sources={'people': df}")
-    out = {}
-    for name, value in sources.items():
-        if not isinstance(name, str):
-            raise TypeError(f"sources= takes names, not a {type(name).__name__}. Hint: {{'people': df}}")
-        found = files(value)
-        out[name] = value if found is None else found
-    return out
-
-
-def _named_queries(queries: Any, sources: Mapping[str, Any]) -> dict[str, Query]:
-    if not isinstance(queries, Mapping) or not queries:
-        raise TypeError("queries= takes a mapping of names to questions. Hint: {'n': dp.query(dp.count())}")
-    out = {}
-    for name, value in queries.items():
-        if not isinstance(name, str):
-            raise TypeError(f"queries= takes names, not a {type(name).__name__}. Hint: {{'n': dp.count()}}")
-        if not isinstance(value, Query | Aggregate):
-            raise TypeError(f"query {name!r} is a {type(value).__name__}. Hint: {name}=dp.query(dp.count())")
-        q = value if isinstance(value, Query) else query(value)
-        if q.source is None and len(sources) > 1:
-            raise QueryError(name, f"it must say which source. {did_you_mean('', sources)}", ("name",))
-        if q.source is not None and q.source not in sources:
-            raise QueryError(
-                name, f"source={q.source!r} is not one. {did_you_mean(q.source, sources)}", ("source",)
-            )
-        out[name] = q
-    return out

@@ -160,7 +160,7 @@ def _total(plan: BudgetPlan) -> str:
 
 
 def _released(plan: BudgetPlan, name: str, release: Release) -> str:
-    files = ", ".join(plan.queries[name].outputs)
+    files = ", ".join(p.replace("{scope}", plan.scope or "") for p in plan.queries[name].outputs)
     if release.released_at is not None:
         return f"replayed {name!r}: free, drawn {release.released_at.isoformat(' ', 'seconds')}, {files}"
     cost = release.cost

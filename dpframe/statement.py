@@ -14,6 +14,7 @@ from dpframe.errors import show
 
 if TYPE_CHECKING:
     from dpframe.account import Entry
+    from dpframe.accounting.filter import Budget, State
     from dpframe.session import Session
 
 _REPORTED_DELTA = Fraction(1, 10**6)  # at which a budget in rho is put into words
@@ -40,9 +41,11 @@ def statement(session: Session) -> Statement:
         ("What is promised", _promise(session, eps, delta)),
         ("What was released", _releases(session)),
         ("In total", _total(session)),
+        ("Over time", _over_time(session)),
         ("What is not promised", _not_promised(session)),
     ]
-    return Statement("\n\n".join(f"{title}\n{text}".rstrip() for title, text in parts) + "\n")
+    shown = [f"{title}\n{text}".rstrip() for title, text in parts if text or title == "Privacy statement"]
+    return Statement("\n\n".join(shown) + "\n")
 
 
 _FROM = textwrap.fill(
@@ -54,13 +57,18 @@ _FROM = textwrap.fill(
 
 def _promised(session: Session) -> tuple[Fraction | None, Fraction]:
     """(eps, delta) that hold for everything the session ever releases; eps is None without a limit."""
-    budget = session._budget
+    budget = _budget(session)
     if budget.eps is not None:
         return budget.eps, budget.delta
     if budget.rho is None:
         return None, Fraction(0)
     eps = round_up(eps_of_rho(float(budget.rho), float(_REPORTED_DELTA)))
     return eps, budget.delta_calls + _REPORTED_DELTA
+
+
+def _budget(session: Session) -> Budget:
+    """What limits everything together: the ledger's budget, if there is one."""
+    return session._budget if session.ledger is None else session.ledger.budget
 
 
 def _protected(session: Session) -> str:
@@ -106,7 +114,7 @@ def _promise(session: Session, eps: Fraction | None, delta: Fraction) -> str:
         text += " Such odds protect little against somebody who knows much already."
     if delta:
         text += f" This may fail, with a chance of at most {in_words(delta)}."
-    label = f"eps = {show(eps)}" if session._budget.eps is not None else _rho(session._budget.rho)
+    label = f"eps = {show(eps)}" if _budget(session).eps is not None else _rho(_budget(session).rho)
     return textwrap.fill(text, _WIDTH) + f"\n(Technically: {label}, delta = {show(delta)}.)"
 
 
@@ -142,6 +150,8 @@ def _release(number: int, e: Entry) -> list[str]:
     name = f"{e.label}: " if e.label else ""
     cost = _rho(e.cost.rho) if e.cost.eps is None else f"eps = {show(e.cost.eps)}"
     lines = [f"{number}. {e.time:%Y-%m-%d %H:%M} UTC  {name}{e.question}  (uses {cost})"]
+    if e.replayed:
+        lines.append("   an answer that was given and paid for before")
     if e.release is None:
         return [*lines, "   charged, and no result was kept"]
     plan = e.release.plan
@@ -164,16 +174,41 @@ def _error(margin: float | None) -> str:
 
 
 def _total(session: Session) -> str:
-    spent, budget = session.spent, session._budget
+    if session.ledger is None:
+        return textwrap.fill(
+            _used(session._budget, session._state, "The promise above is for all of it"), _WIDTH
+        )
+    names = {
+        "total": "Everybody who uses the ledger",
+        "scope": f"The scope {session.scope!r}",
+        "lifetime": "All windows together",
+    }
+    lines = [
+        f"{names[domain]}: {_used(budget, state, 'This holds for all of it')}"
+        for domain, (budget, state) in session.ledger.state(session.scope).items()
+    ]
+    lines.append(
+        "The promise above is for everything that was ever charged to the ledger, listed here or not."
+    )
+    return "\n".join(textwrap.fill(line, _WIDTH) for line in lines)
+
+
+def _used(budget: Budget, state: State, holds: str) -> str:
+    spent = budget.spent(state)
     used = _rho(spent.rho) if budget.eps is None and budget.rho else f"eps = {show(spent.eps)}"
     if budget.unlimited:
         return f"{used} has been used, of no limit."
     whole = _rho(budget.rho) if budget.eps is None else f"eps = {show(budget.eps)}"
-    return textwrap.fill(
-        f"{used} of {whole} has been used. The promise above is for the whole {whole}: nothing more can be released"
-        " once it is used up.",
-        _WIDTH,
-    )
+    return f"{used} of {whole} has been used. {holds}: nothing more can be released once it is used up."
+
+
+def _over_time(session: Session) -> str:
+    """What a window means; nothing without one."""
+    if session.ledger is None or session.ledger.window is None:
+        return ""
+    from dpframe.ledger import window_text
+
+    return textwrap.fill(window_text(session.ledger), _WIDTH)
 
 
 def _rho(x: Fraction | None) -> str:

@@ -103,6 +103,28 @@ def test_the_words_are_plain_and_name_what_is_not_promised():
         assert said in flat(text)
 
 
+def test_a_ledger_is_stated_as_a_whole_and_by_window(tmp_path):
+    ledger = dp.Ledger.create(
+        tmp_path / "b.db", eps=1, delta=1e-6, window="30d", per_scope={"eps": 0.5}, lifetime={"eps": 12}
+    )
+    with dp.Session(ledger=ledger, scope="n1") as s:
+        FRAME.dp.count(eps=0.25, label="rows", request_id="r")
+        FRAME.dp.count(eps=0.25, label="rows", request_id="r")
+    text, plain = flat(str(s.statement())), str(s.statement())
+    assert "at most 2.72 times" in text
+    assert "Everybody who uses the ledger: eps = 0.25 of eps = 1 has been used" in text
+    assert "The scope 'n1': eps = 0.25 of eps = 0.5 has been used" in text
+    assert "All windows together: eps = 0.25 of eps = 12 has been used" in text
+    assert "within any 30 days" in text
+    assert "not a budget for a lifetime" in text
+    assert plain.count("an answer that was given and paid for before") == 1
+    assert plain.index("\n2. ") < plain.index("an answer that was given")
+    with dp.Session(eps=1) as other:
+        pass
+    assert "Over time" not in other.statement()
+    ledger.close()
+
+
 def test_a_statement_is_text_and_html_without_data():
     secret = 271_828
     frame = pl.DataFrame({"x": [float(secret)] * 400})
