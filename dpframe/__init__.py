@@ -11,6 +11,7 @@ from dpframe.api import FrameDP
 from dpframe.bound import BoundPlan
 from dpframe.budget import Cost
 from dpframe.budget_plan import BudgetPlan
+from dpframe.choosing import iqr, median, quantile, top_k
 from dpframe.convert import delta_of_mu, eps_of_mu, eps_of_rho, mu_of_eps, rho_of_eps
 from dpframe.doors import frame, register
 from dpframe.errors import (
@@ -32,6 +33,7 @@ from dpframe.release import Release
 from dpframe.second import clip_corr, clip_cov, clip_std, clip_var, clip_wmean
 from dpframe.session import Session
 from dpframe.stats import clip_mean, clip_sum, count, count_units
+from dpframe.tabulate import bounds, histogram, n_unique
 from dpframe.vectors import vector_mean, vector_sum
 
 if TYPE_CHECKING:
@@ -51,6 +53,10 @@ def __getattr__(name: str) -> object:
         globals()["Ledger"] = found = import_module("dpframe.ledger").Ledger
         return found
 
+    if name == "value_counts":
+        raise AttributeError(
+            "dpframe has no 'value_counts'. Hint: df.dp.value_counts('x', keys=[...], eps=0.5)"
+        )
     meant = MEANT_VERBS.get(name)
     if meant in __all__:
         raise AttributeError(f"dpframe has no {name!r}. Hint: dp.{meant}(...)")
@@ -77,6 +83,7 @@ __all__ = [
     "ReleaseFailed",
     "Session",
     "__version__",
+    "bounds",
     "clip_corr",
     "clip_cov",
     "clip_mean",
@@ -92,14 +99,20 @@ __all__ = [
     "eps_of_mu",
     "eps_of_rho",
     "frame",
+    "histogram",
+    "iqr",
     "mechanism",
     "mechanisms",
+    "median",
     "mu_of_eps",
+    "n_unique",
     "public",
+    "quantile",
     "query",
     "ratio",
     "register_mechanism",
     "rho_of_eps",
+    "top_k",
     "unregister_mechanism",
     "vector_mean",
     "vector_sum",

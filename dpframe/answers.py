@@ -27,6 +27,8 @@ class Answer(ABC):
     """A rule from noisy coordinates to one output column."""
 
     integer: bool = False
+    ranged: bool = True  # whether it has a standard deviation and an interval
+    margin_of: str = "the answer"  # what ``error`` is about
 
     @abstractmethod
     def value(self, noisy: Noisy) -> npt.NDArray[Any]:
@@ -43,6 +45,10 @@ class Answer(ABC):
     @abstractmethod
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
         """The interval's half-width before anything is asked; None if it depends on ``rows``, not given."""
+
+    def calibrated(self, laws: Laws) -> Answer:
+        """The same rule, now that the noise is known."""
+        return self
 
     @abstractmethod
     def coordinates(self) -> tuple[int, ...]:

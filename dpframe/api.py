@@ -12,6 +12,7 @@ from dpframe.calls import checked, not_a_question, unknown_verb
 from dpframe.errors import InputError
 from dpframe.schema import Source
 from dpframe.session import Session
+from dpframe.spread import SpreadVerbs
 from dpframe.verbs import OPTIONS, MoreVerbs, verb
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Verbs(MoreVerbs[R]):
+class Verbs(MoreVerbs[R], SpreadVerbs[R]):
     """The questions one can ask; what comes back is decided by the subclass."""
 
     __slots__ = ("_by", "_defaults", "_keys", "_source")
@@ -223,9 +224,11 @@ class Verbs(MoreVerbs[R]):
 
     dp_agg = agg
 
-    def _ask(self, aggregates: tuple[stats.Aggregate, ...], options: Any, *, scalar: bool) -> R:
+    def _ask(
+        self, aggregates: tuple[stats.Aggregate, ...], options: Any, *, scalar: bool, top: int | None = None
+    ) -> R:
         options = {**self._defaults, **options}
-        return self._finish(bind(self._source, aggregates, self._by, self._keys, options, scalar))
+        return self._finish(bind(self._source, aggregates, self._by, self._keys, options, scalar, top))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -264,6 +267,17 @@ class Grouped(Verbs[R]):
 
     def _finish(self, bound: BoundPlan) -> R:
         return self._then(bound)
+
+    def value_counts(self, column: Hashable, **_: Any) -> R:
+        """Refused: a value is one more grouping column."""
+        return self._values(column, None, {})
+
+    def _values(self, column: Hashable, keys: Any, options: Any, top: int | None = None) -> R:
+        by = ", ".join(map(repr, (*(self._by or ()), column)))
+        raise InputError(
+            f"Which values of {column!r} occur in a group is a question about one more grouping column. Hint:"
+            f" df.dp.groupby({by}, keys=...).count(eps=0.5)"
+        )
 
     @verb
     def keys(self, **options: Unpack[Options]) -> R:
@@ -330,6 +344,44 @@ class _FrameVerbs(Verbs[R]):
         return Grouped(self._source, _names(by), keys, {**self._defaults, **limits}, self._finish)
 
     group_by = groupby
+
+    @verb
+    def value_counts(self, column: Hashable, *, keys: Any = None, **options: Unpack[Options]) -> R:
+        """Count the rows of every value of a column: ``groupby(column, keys=keys).count()``.
+
+        Parameters
+        ----------
+        column : hashable
+        keys : list, range, Enum class, ``dp.public(...)`` or "declared"
+            The values to count, whether they occur or not; others are left out, and missing cells are
+            counted where None is listed. Without keys the call needs ``delta=``, and those values
+            appear whose noisy count reaches a threshold.
+        **options
+            See :class:`~dpframe.bound.Options`. With a unit, ``max_groups`` is for how many values it may
+            count, ``max_rows_per_group`` for how many rows of each.
+
+        Returns
+        -------
+        frame with the column and ``count`` (Int64), in the order of ``keys`` or sorted
+
+        Notes
+        -----
+        Privacy: that of a grouped count.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"city": ["Ghent", "Lille", "Ghent", None]})
+        >>> with dp.Session(eps=1e6):
+        ...     df.dp.value_counts("city", keys=["Lille", "Ghent", "Metz", None], eps=1e6).rows()
+        [('Lille', 1), ('Ghent', 2), ('Metz', 0), (None, 1)]
+        """
+        stats.one_column("value_counts", column)
+        return self._values(column, keys, options)
+
+    def _values(self, column: Hashable, keys: Any, options: Any, top: int | None = None) -> R:
+        grouped = Grouped(self._source, (column,), keys, self._defaults, self._finish)
+        return grouped._ask((stats.count(),), options, scalar=True, top=top)
 
 
 def _is_name(x: Any) -> bool:

@@ -17,7 +17,7 @@ from dpframe.plan import Limits, Plan, Request
 from dpframe.planner import make_plan, own_epsilons, solve_error
 from dpframe.release import Release, _level
 from dpframe.schema import Source
-from dpframe.session import Session, current, policy_of
+from dpframe.session import Session, current, pays_eps_alone, policy_of
 
 
 class Options(TypedDict, total=False):
@@ -203,6 +203,7 @@ def bind(
     keys: Any,
     options: Options,
     scalar: bool,
+    top: int | None = None,
 ) -> BoundPlan:
     """Validate options and plan; nothing is spent."""
     session = options.get("session")
@@ -247,6 +248,8 @@ def bind(
         scalar and by is None,
         limits,
         ci is not None,
+        target.rho is None and pays_eps_alone(session),
+        top,
     )
     if error is not None:
         plan = solve_error(request, source, policy, error, rows)

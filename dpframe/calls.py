@@ -63,7 +63,6 @@ MEANT_VERBS = {
     "aggregate": "agg",
     "group": "groupby",
     "by": "groupby",
-    "value_counts": "groupby",
     "std": "clip_std",
     "stddev": "clip_std",
     "var": "clip_var",
@@ -74,18 +73,17 @@ MEANT_VERBS = {
     "correlation": "clip_corr",
     "weighted_mean": "clip_wmean",
     "wmean": "clip_wmean",
+    "hist": "histogram",
+    "quantiles": "quantile",
+    "percentile": "quantile",
+    "nunique": "n_unique",
+    "count_distinct": "n_unique",
+    "mode": "top_k",
+    "topk": "top_k",
+    "nlargest": "top_k",
 }
-_STATISTICS = (
-    "median",
-    "quantile",
-    "quantiles",
-    "hist",
-    "histogram",
-    "min",
-    "max",
-    "mode",
-    "describe",
-)
+_STATISTICS = ("describe",)
+_EXTREMES = {"min": "0.01", "max": "0.99"}
 _ELSEWHERE = {
     "unit": "dp.Session(eps=1, unit='user_id')",
     "neighbors": "dp.Session(eps=1, neighbors='replace_one')",
@@ -194,6 +192,11 @@ def unknown_verb(owner: str, name: str, known: Sequence[str], columns: Sequence[
         return UnknownName(
             f"{owner} has no {name!r}. Hint: change the frame first, e.g. df[df.x > 5].dp.count(eps=0.5)"
         )
+    if name in _EXTREMES:
+        return UnknownName(
+            f"{owner} has no {name!r}: it is one row's value. Hint: an extreme quantile, {owner}.quantile('x',"
+            f" {_EXTREMES[name]}, bounds=(0, 100), eps=0.5)"
+        )
     if name in _STATISTICS:
         return UnknownName(
             f"{owner} has no {name!r} (yet). Hint: count by bins that you type, e.g. df.assign(bin=pd.cut(df.x, [0, 10,"
@@ -204,6 +207,8 @@ def unknown_verb(owner: str, name: str, known: Sequence[str], columns: Sequence[
         one, two = "'x', bounds=(0, 100), eps=0.5", "['x', 'y'], bounds=(0, 100), eps=0.5"
         example = {"clip_mean": one, "clip_sum": one, "clip_var": one, "clip_std": one}
         example |= {"clip_cov": two, "clip_corr": two, "clip_wmean": one.replace(",", ", weights='w',", 1)}
+        example |= {"quantile": one.replace(",", ", 0.5,", 1), "histogram": "'x', edges=[0, 10, 20], eps=0.5"}
+        example |= {"n_unique": "'x', eps=0.5", "top_k": "'x', 3, candidates=[...], eps=0.5"}
         return UnknownName(
             f"{owner} has no {name!r}. Hint: {owner}.{meant}({example.get(str(meant), '...')})"
         )

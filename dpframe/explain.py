@@ -39,8 +39,10 @@ def explain(plan: Plan, remaining: str | None, rows: float | None) -> Explanatio
         f"  costs       {cost_text(plan)}",
     ]
     if plan.bounding is not None:
-        chosen = ", groups are chosen by salted hash" if plan.bounding.groups else ""
-        lines.append(f"  bounds      {bounding_text(plan)}; more is scaled down{chosen}")
+        more = ["more is scaled down"] if plan.measures or not plan.tallies else []
+        more += ["of more, rows are kept by salted hash for what is counted by bins"] if plan.tallies else []
+        more += ["groups are chosen by salted hash"] if plan.bounding.groups else []
+        lines.append(f"  bounds      {bounding_text(plan)}; {', '.join(more)}")
     if plan.grouped:
         names = ", ".join(str(c.name) for c in plan.by)
         known = f"{plan.keys.size:,} listed" if plan.keys is not None else "those found with enough in them,"
@@ -75,7 +77,7 @@ def _survival(plan: Plan) -> list[str]:
     elif plan.threshold is not None:
         t = plan.threshold
         half, what = t.size, t.counted
-        odds = [(n, t.odds(plan.pieces[t.coordinates[0]].noise, n)) for n in _sizes(half)]
+        odds = [(n, t.odds(plan.laws[t.coordinates[0]], n)) for n in _sizes(half)]
     else:
         return []
     shown = ", ".join(f"{n:,} {p:.3g}" for n, p in odds)
@@ -100,7 +102,7 @@ def _output(plan: Plan, o: Output, rows: float | None) -> list[str]:
     part = plan.parts[o.part]
     l1, l2 = plan.sensitivity(o)
     noises = len(o.answer.coordinates())
-    unit = " rows" if noises > 1 or o.question.verb == "count" else ""
+    unit = " rows" if noises > 1 or o.question.in_rows else ""
     lines = [f"  {o.name}: {o.question.describe()}"]
     lines.append(f"    sensitivity  L1 {_n(l1)}, L2 {_n(l2)}{unit}")
     lines.append(
@@ -122,6 +124,8 @@ def _shared(plan: Plan, o: Output, noises: int) -> str:
 
 def _error(plan: Plan, o: Output, rows: float | None) -> str:
     fixed = o.answer.error(plan.laws, None)
+    if not o.answer.ranged:
+        return f"{_n(fixed)}, of {o.answer.margin_of}"
     if fixed is not None:
         return f"± {_n(fixed)}"
     sizes: tuple[float, ...] = (rows,) if rows else ROWS

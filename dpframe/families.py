@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpframe.bins import Tally
 from dpframe.errors import InputError, show
 from dpframe.layout import (
     FEW_STEPS,
@@ -48,11 +49,13 @@ class Family:
         "column" (everything asked of one column within one pair of bounds), "pair" and "spread" (the products
         of two columns, and the squares of one, over rows in which all ``columns`` are present),
         "weighted" (a column and its weights), "vector" and "vectors" (the sum and the number of vectors), "units"
-        and "rows" (their numbers).
+        and "rows" (their numbers), "bins" and "distinct" (the rows of ``dims`` bins; different values).
     columns, bounds : tuples
         The columns that must be present, with their bounds (None: only presence matters).
     of : tuple of int
         Which of the columns a pair or a spread is about.
+    tally : Tally or None
+        The bins.
     norm, order, dims
         Of vectors: their largest norm, which norm, and how many components a column of lists has (0: every
         column is one component).
@@ -65,6 +68,7 @@ class Family:
     norm: Fraction = Fraction(0)
     order: int = 2
     dims: int = 0
+    tally: Tally | None = None
 
     @property
     def label(self) -> str:

@@ -39,6 +39,8 @@ def fingerprint(plan: Plan) -> str:
         "scale": plan.scale if plan.outputs else None,
         "cost": _numbers(plan.event),
     }
+    if plan.tallies or plan.top is not None:
+        content["tallies"] = [[repr(t) for t in plan.tallies], plan.top]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

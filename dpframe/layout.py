@@ -152,6 +152,17 @@ class Coordinate:
 
 
 @dataclass(frozen=True, slots=True)
+class BinCounts:
+    """The rows of each of ``width`` bins of a tally: released integers that each have noise of their own."""
+
+    width: int
+
+    def of(self, exact: Counts, tally: int) -> Ints:
+        """Its exact values, bins of the first group first."""
+        return exact.tallies[tally].dense(len(exact.rows), self.width)
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """How far one row moves a layout, in steps.
 
@@ -248,12 +259,22 @@ class Layout:
 
     kind: str
     grid: Grid
-    coordinates: tuple[Coordinate, ...]
+    coordinates: tuple[Coordinate | BinCounts, ...]
     move: Move | BallMove
     start: int
     row: int = 1
     places: tuple[int, ...] = ()
     second: Grid = UNIT_GRID
+
+    def moving(self, *, replace: bool, grouped: bool, rows: int) -> int:
+        """How many released integers one unit can move, within one group (replace_one: and where it goes).
+
+        A row is in one bin, so a unit's rows move as many bins as they are, those of another as many again.
+        """
+        twice = 2 if replace and grouped else 1
+        there = 2 * rows if replace and not grouped else rows
+        width = sum(min(c.width, there) if isinstance(c, BinCounts) else 1 for c in self.coordinates)
+        return twice * width
 
     @property
     def cells(self) -> tuple[int, ...]:
@@ -299,6 +320,20 @@ def present_layout(start: int, *, missing_cell: bool) -> Layout:
         return Layout("present", UNIT_GRID, (Coordinate(b=1),), Move(1, 1), start)
     cells = (Coordinate(b=1), Coordinate(a=1, b=-1))
     return Layout("present", UNIT_GRID, cells, Move(1, 1, cells=True), start)
+
+
+def bins_layout(start: int, width: int) -> Layout:
+    """A histogram: the rows of every bin.
+
+    Privacy: a row is in one bin, so R rows of a unit add R in L1 and at most R in L2; when others take
+    their place, R go and R come.
+    """
+    return Layout("bins", UNIT_GRID, (BinCounts(width),), Move(1, 1, cells=True), start)
+
+
+def distinct_layout(start: int, *, once: bool) -> Layout:
+    """A number of different values: one unit has at most R of them (``once``: the column names the unit)."""
+    return Layout("distinct", UNIT_GRID, (BinCounts(1),), Move(1, 1, once=once), start)
 
 
 def sum_layout(start: int, grid: Grid) -> Layout:

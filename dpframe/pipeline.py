@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from dpframe.notices import say
 from dpframe.payload import from_bytes, to_bytes
 from dpframe.plan import Plan
 from dpframe.release import Release
-from dpframe.schema import Counts, Source
+from dpframe.schema import Counts, KeyColumns, Source
 from dpframe.session import Session, check_part
 from dpframe.strict import check_strict
 
@@ -55,7 +56,7 @@ def run(
         return Release(
             plan,
             nothing,
-            source.key_columns(plan.by, plan.keys, None),
+            _keys(plan, source, nothing, None),
             label=label,
             ci=ci,
             time=dt.datetime.now(dt.UTC),
@@ -67,15 +68,12 @@ def run(
     noisy = keys = told = None
     try:
         if receipt.stored is None:
-            salt = int(words(1)[0])
-            noisy, found = _noisy(
-                plan, source.aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt)
-            )
+            noisy, found = _noisy(plan, _exact(plan, source, int(words(1)[0])))
             if receipt.tickets:
                 receipt.store(to_bytes(noisy, found))
         else:
             noisy, found = from_bytes(receipt.stored)
-        keys = source.key_columns(plan.by, plan.keys, found)
+        keys = _keys(plan, source, noisy, found)
     except LedgerError as e:
         failure, told = LedgerError, str(e)
     except BaseException as e:
@@ -98,17 +96,33 @@ def run(
     return release
 
 
+def _exact(plan: Plan, source: Source, salt: int) -> Counts:
+    """What the engine says: one pass for all sums, one for all tallies."""
+    if plan.summed:
+        exact = source.aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt)
+    else:
+        exact = Counts(np.zeros(plan.keys.size if plan.keys else 1, dtype=np.int64), (), ())
+    if not plan.tallies:
+        return exact
+    return replace(
+        exact,
+        tallies=source.tally(plan.tallies, plan.by, plan.keys, exact.found, plan.bounding, salt),
+    )
+
+
+def _keys(plan: Plan, source: Source, noisy: list[Ints], found: Any) -> KeyColumns:
+    keys = source.key_columns(plan.by, plan.keys, found)
+    return keys if plan.index is None else plan.index.rows(keys, source, noisy)
+
+
 def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
     """Every released integer with a draw of its own for every group, and the keys of found groups.
 
-    Privacy: coordinates stay within 2**62 and noise scales below 2**55, so nothing wraps; every cell, of absent
-    groups too, has an independent draw. Of groups that were not listed only those above the threshold
-    (or drawn by the key selection) leave this function; nothing tells how many there were.
+    Privacy: every cell, of absent groups too, has an independent draw. Of groups that were not listed only
+    those above the threshold (or drawn by the key selection) leave this function; nothing tells how many
+    there were.
     """
-    out = []
-    for p in plan.pieces:
-        value = p.coordinate.of(exact, p.measure)
-        out.append(p.noise.prepare(value) + p.noise.sample(len(value)))
+    out = [p.draw(exact) for p in plan.pieces]
     if plan.threshold is None and plan.selection is None:
         return out, None
     if plan.threshold is not None:
@@ -118,7 +132,8 @@ def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
         keep = plan.selection.keep(exact.rows if exact.units is None else exact.units)
     # Rebuilt from values: a filtered Arrow column keeps the bytes of the rows it left out.
     kept = exact.found.filter(pl.Series(keep))
-    return [x[keep] for x in out], pl.DataFrame([_rebuilt(s) for s in kept.get_columns()])
+    wide = [np.repeat(keep, len(x) // max(1, len(keep))) for x in out]  # several integers of every group
+    return [x[w] for x, w in zip(out, wide)], pl.DataFrame([_rebuilt(s) for s in kept.get_columns()])
 
 
 def _rebuilt(s: pl.Series) -> pl.Series:

@@ -11,15 +11,20 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from dpframe.answers import Answer, Linear
+from dpframe.bins import Tally
 from dpframe.budget import Cost, Event
 from dpframe.calibrate import Loss, RunnerUp
 from dpframe.errors import InputError, typed
 from dpframe.fingerprint import Details, details
+from dpframe.index import Index
 from dpframe.keys import KeyTable
-from dpframe.layout import Coordinate, Layout
+from dpframe.layout import BinCounts, Coordinate, Layout
 from dpframe.mechanisms.base import Noise, Target, sqrt_up
-from dpframe.schema import Bounding, Column, Measure
+from dpframe.mechanisms.choosers import Chooser
+from dpframe.schema import Bounding, Column, Counts, Ints, Measure
 from dpframe.stats import Aggregate
 from dpframe.unknown import KeySelection, Threshold
 
@@ -83,6 +88,8 @@ class Request:
     scalar: bool = False
     limits: Limits = Limits()
     margins: bool = False
+    pure: bool = False  # whether eps alone is what is paid
+    top: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +108,45 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A released integer sum with its noise. ``measure`` is -1 for rows alone."""
+    """Released integers with their noise. ``measure`` is -1 for rows alone, and the tally's place for bins."""
 
-    coordinate: Coordinate
+    coordinate: Coordinate | BinCounts
     measure: int
     noise: Noise
     part: int
+
+    def draw(self, exact: Counts) -> Ints:
+        """The exact integers of every group, each with a draw of its own.
+
+        Privacy: coordinates stay within 2**62 and noise scales below 2**55, so nothing wraps.
+        """
+        value = self.coordinate.of(exact, self.measure)
+        return self.noise.prepare(value) + self.noise.sample(len(value))
+
+    @property
+    def tallied(self) -> bool:
+        """Whether it needs nothing but a tally."""
+        return isinstance(self.coordinate, BinCounts)
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicePiece:
+    """Chosen candidates, in every group. ``noise`` is the chooser, ``measure`` the place of the tally."""
+
+    measure: int
+    noise: Chooser
+    part: int
+
+    tallied = True
+
+    def draw(self, exact: Counts) -> Ints:
+        """The chosen places, those of the first group first.
+
+        Privacy: the chooser sees one group's counts at a time; a group without rows is drawn for alike.
+        """
+        of_groups = exact.tallies[self.measure].of_groups(len(exact.rows))
+        chosen = [self.noise.choose(bins, rows) for bins, rows in of_groups]
+        return np.array(chosen, dtype=np.int64).ravel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +155,8 @@ class Part:
 
     layout: Layout
     column: Hashable | None
-    l1: int
-    l2_squared: int
+    l1: int | Fraction  # of a choice: of one utility
+    l2_squared: int | Fraction
     mechanism: str
     fused: int
     event: Event  # of all parts that share the noise's budget
@@ -135,6 +175,8 @@ class Plan:
     parts : tuple of Part
     measures : tuple of Measure
         What the engine adds up.
+    tallies : tuple of Tally
+        What the engine counts by bins.
     by : tuple of Column
         The grouping columns.
     keys : KeyTable or None
@@ -152,12 +194,17 @@ class Plan:
         What was asked.
     scalar : bool
         Whether the answer is a number rather than a table.
+    index : Index or None
+        The rows that an answer has in every group, when there are several.
+    top : int or None
+        Of the groups that are found, only those with the largest answers are told, largest first.
     """
 
     outputs: tuple[Output, ...]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Piece | ChoicePiece, ...]
     parts: tuple[Part, ...]
     measures: tuple[Measure, ...]
+    tallies: tuple[Tally, ...]
     by: tuple[Column, ...]
     keys: KeyTable | None
     bounding: Bounding | None
@@ -168,6 +215,13 @@ class Plan:
     columns: tuple[Column, ...]
     target: Target
     scalar: bool
+    index: Index | None = None
+    top: int | None = None
+
+    @property
+    def summed(self) -> bool:
+        """Whether anything but tallies is asked of the engine: sums, rows, or which groups there are."""
+        return (self.keys is None and bool(self.by)) or not all(p.tallied for p in self.pieces)
 
     @property
     def charge(self) -> Charge:
@@ -228,8 +282,8 @@ class Plan:
         return self._per_output(self.noise_scale)
 
     @property
-    def laws(self) -> list[Noise]:
-        """The noise of every piece, in order."""
+    def laws(self) -> list[Any]:
+        """The noise of every piece (of a choice: its chooser), in order."""
         return [p.noise for p in self.pieces]
 
     def error(self, rows: float | None = None, level: float = 0.95) -> Any:
@@ -254,9 +308,11 @@ class Plan:
 
     def describe(self) -> str:
         """The question, as one would type it."""
+        if self.top is not None:
+            return f"top_k({self.by[0].name!r}, {self.top})"
         asked = [q.describe() for q in self.questions]
         if not self.grouped:
-            return asked[0] if self.scalar else f"agg({', '.join(asked)})"
+            return asked[0] if self.scalar or self.index else f"agg({', '.join(asked)})"
         names = ", ".join(repr(c.name) for c in self.by)
         return f"groupby({names})." + (f"dp_agg({', '.join(asked)})" if asked else "keys()")
 

@@ -10,15 +10,19 @@ from typing import Any
 import numpy as np
 
 from dpframe.answers import Linear
+from dpframe.bins import Tally
 from dpframe.budget import Event, compose
 from dpframe.calibrate import Asked, choose, worst
+from dpframe.choosing import Choosing, mechanism_for
 from dpframe.errors import InputError, did_you_mean
 from dpframe.families import ROWS, UNITS, Family, lay_out, widest
+from dpframe.index import Index
 from dpframe.keys import KeyTable, key_table
-from dpframe.layout import Layout
+from dpframe.layout import Layout, bins_layout, distinct_layout
 from dpframe.mechanisms.base import Target
+from dpframe.mechanisms.choosers import Reach
 from dpframe.mechanisms.laplace import pure_rho
-from dpframe.plan import Output, Part, Piece, Plan, Policy, Request
+from dpframe.plan import ChoicePiece, Output, Part, Piece, Plan, Policy, Request
 from dpframe.schema import MEASURABLE, Bounding, Column, Measure
 from dpframe.stats import Aggregate, Count
 from dpframe.units import make_bounding
@@ -47,13 +51,16 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         return types[name]
 
     by, keys = _groups(request, column)
-    request = replace(request, aggregates=tuple(a.resolved(column) for a in request.aggregates))
+    resolved = [a.resolved(column) for a in request.aggregates]
+    request = replace(request, aggregates=tuple(a.alone() if request.scalar else a for a in resolved))
     names = _output_names(request)
     for a in request.aggregates:
         for c in a.columns:
             column(c)
         for c, bounds in a.measured:
             _check_measure(a, column(c), bounds)
+        for c in a.numeric:
+            _check_number(a, column(c))
     units_only = all(a.families(types) == (UNITS,) for a in request.aggregates)
     if (
         request.aggregates
@@ -70,7 +77,8 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     unknown = bool(by) and keys is None
     state = _State(policy, bounding, bool(by) and (keys is None or keys.size > 1), request.limits.threshold)
     for group, target in _split(request, unknown):
-        state.add(group, target, request, types, thresholded=unknown and not state.events)
+        state.answer(group, target, request, types, thresholded=unknown and not state.events)
+    index = _index(request, state, types)
     selection = None
     if not request.aggregates:
         selection = KeySelection(*state.select_keys(request.target))
@@ -81,6 +89,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         tuple(state.pieces),
         tuple(state.parts),
         tuple(state.measures),
+        tuple(state.tallies),
         by,
         keys,
         bounding,
@@ -92,8 +101,28 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         policy,
         tuple(types.values()),
         request.target,
-        request.scalar and len(outputs) == 1,
+        request.scalar and index is None and (len(outputs) == 1 or request.aggregates[0].pair),
+        index,
+        request.top,
     )
+
+
+def _index(request: Request, state: _State, types: Mapping[Hashable, Column]) -> Index | None:
+    """The rows that the answer has in every group, if it is a table in itself."""
+    for o in state.outputs:
+        start = o.answer.coordinates()[0]
+        index = None
+        if o.question.column is not None:
+            index = o.question.table(start, types[o.question.column])
+        if index is not None:
+            if len(request.aggregates) > 1:
+                verb, column = o.question.verb, o.question.column
+                raise InputError(
+                    f"{verb}({column!r}) has several rows of its own and can't stand beside other answers. Hint: ask it"
+                    f" alone: df.dp.{verb}({column!r}, ...), or df.dp.groupby(...).{verb}({column!r}, ...)"
+                )
+            return index
+    return None
 
 
 def _output_names(request: Request) -> list[str]:
@@ -155,7 +184,7 @@ def _groups(request: Request, column: Any) -> tuple[tuple[Column, ...], KeyTable
     return by, None
 
 
-def _check_measure(a: Aggregate, column: Column, bounds: Any) -> None:
+def _check_number(a: Aggregate, column: Column) -> None:
     if column.kind not in MEASURABLE:
         fix = {
             "string": f"cast {column.name!r} to a number first",
@@ -165,6 +194,10 @@ def _check_measure(a: Aggregate, column: Column, bounds: Any) -> None:
             "date": "turn it into a number of a unit you name, e.g. days since a date",
         }.get(column.kind, "measure a numeric or Boolean column")
         raise InputError(f"{a.verb}({column.name!r}): the column is {column.text}, not numbers. Hint: {fix}")
+
+
+def _check_measure(a: Aggregate, column: Column, bounds: Any) -> None:
+    _check_number(a, column)
     if bounds is None and column.kind != "bool":
         asked = repr(column.name) if len(a.measured) == 1 else repr([c for c, _ in a.measured])
         raise InputError(
@@ -210,11 +243,53 @@ class _State:
         self.groups = (bounding.groups or 1) if bounding else 1
         self.by_units = bounding is not None and bounding.rows > 1 and threshold_on != "rows"
         self.parts: list[Part] = []
-        self.pieces: list[Piece] = []
+        self.pieces: list[Piece | ChoicePiece] = []
         self.measures: list[Measure] = []
+        self.tallies: list[Tally] = []
         self.outputs: list[Output] = []
         self.events: list[Event] = []
         self.threshold: Threshold | None = None
+
+    def answer(
+        self,
+        group: Sequence[Aggregate],
+        target: Target,
+        request: Request,
+        types: Mapping[Hashable, Column],
+        *,
+        thresholded: bool,
+    ) -> None:
+        """Plan the aggregates that share ``target``: sums get noise together, each choice is drawn by itself.
+
+        Privacy: choices and parts of sums have equal shares of eps (or rho), which compose by addition.
+        """
+        choices = [a for a in group if isinstance(a, Choosing)]
+        sums = [a for a in group if not isinstance(a, Choosing)]
+        parts = len(self._lay_out(sums, types, thresholded)) if choices else 1
+        total = parts + len(choices)
+
+        def share(part: int) -> Target:
+            eps, rho = (None if x is None else x * part / total for x in (target.eps, target.rho))
+            return Target(eps, target.delta, rho)
+
+        if parts:
+            self.add(sums, share(parts) if choices else target, request, types, thresholded=thresholded)
+        for a in choices:
+            self.choose(a, share(1), request, types)
+
+    def choose(self, a: Choosing, target: Target, request: Request, types: Mapping[Hashable, Column]) -> None:
+        column = types[a.column]
+        alone = all(isinstance(x, Choosing) for x in request.aggregates)
+        mechanism = mechanism_for(a, request.mechanism, pure=request.pure, alone=alone)
+        reach = Reach(self.policy.replace, self.several, self.rows, self.groups)
+        chooser = a.chooser(column, reach, target, mechanism)
+        part, moved = len(self.parts), chooser.sensitivity
+        layout = a.layout(len(self.pieces), column, chooser.width)
+        self.parts.append(Part(layout, a.column, moved, moved**2, chooser.mechanism, 1, chooser.event))
+        self.pieces.append(ChoicePiece(self._tally(a.tally(column)), chooser, part))
+        each = zip(a.names, a.answers([layout]))
+        self.outputs += [Output(n, a, answer, part) for n, answer in each]
+        self.events.append(chooser.event)
 
     def add(
         self,
@@ -234,8 +309,9 @@ class _State:
             for layout, _, _ in laid
         ]
         furthest = [layout.move.furthest(replace=replacing, rows=self.rows) for layout, _, _ in laid]
-        moving = sum(len(layout.coordinates) for layout, _, _ in laid) * self.groups
-        moving *= 2 if replacing and self.several else 1  # a row that moves changes two groups
+        moving = self.groups * sum(
+            layout.moving(replace=replacing, grouped=self.several, rows=self.rows) for layout, _, _ in laid
+        )
         for_noise = replace(target, delta=target.delta / 2) if thresholded else target
         if target.rho is not None:
             for_noise = replace(target, delta=Fraction(0))
@@ -254,7 +330,8 @@ class _State:
         for a in group:
             if not _counts_rows(a):
                 where = [numbers[_joined(f, numbers)] for f in a.families(types)]
-                answers = a.answers([self.parts[i].layout for i in where])
+                laws: list[Any] = [p.noise for p in self.pieces]
+                answers = [x.calibrated(laws) for x in a.answers([self.parts[i].layout for i in where])]
                 part_of = [self.pieces[x.coordinates()[0]].part for x in answers]
                 self.outputs += [Output(n, a, x, i) for n, x, i in zip(a.names, answers, part_of)]
         layouts = [layout for layout, _, _ in laid]
@@ -282,7 +359,7 @@ class _State:
             terms = layout.rows if rows and len(layout.coordinates) <= 3 else layout.present
             most, counted = self.rows * layout.row, "row"
         where = tuple(i for i, _ in terms)
-        noise = self.pieces[where[0]].noise
+        noise: Any = self.pieces[where[0]].noise
         least = least_threshold(noise, len(where), most, per_key_delta(keys_delta, self.groups))
         self.threshold = Threshold(where, least, layout.row, counted, keys_delta)
         return compose((event, Event(Fraction(0), keys_delta, Fraction(0), kind="keys")))
@@ -336,10 +413,22 @@ class _State:
         for family in families:
             missing_cell = rows and family.kind == "column" and types[family.columns[0]].nullable
             form = forms.get(family, "")
+            if family.tally is not None:
+                layout = bins_layout(start, family.dims)
+                if family.kind == "distinct":
+                    layout = distinct_layout(start, once=self.policy.unit == family.columns)
+                laid.append((layout, self._tally(family.tally), family))
+                start += 1
+                continue
             layout, measure = lay_out(family, start, types, form=form, missing_cell=missing_cell, fold=fold)
             laid.append((layout, -1 if measure is None else self._measure(measure), family))
             start += len(layout.coordinates)
         return laid
+
+    def _tally(self, t: Tally) -> int:
+        if t not in self.tallies:
+            self.tallies.append(t)
+        return self.tallies.index(t)
 
     def _measure(self, m: Measure) -> int:
         if m not in self.measures:

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,9 @@ class Release:
         time: dt.datetime,
         stored: Receipt | None = None,
     ) -> None:
+        if plan.top is not None:  # post-processing: the largest of what is released
+            order = np.argsort(-plan.outputs[0].answer.value(noisy), kind="stable")[: plan.top]
+            noisy, keys = [x[order] for x in noisy], keys.take(order)
         self._plan, self._noisy, self._keys, self._ci = plan, noisy, keys, ci
         self.label, self.time = label, time
         self.head = None if stored is None else stored.head
@@ -77,7 +81,7 @@ class Release:
     @property
     def std(self) -> Any:
         """Standard deviation of the noise: a float, or a frame with a column per output."""
-        return self._shape({o.name: o.answer.std(self._noisy, self._plan.laws) for o in self._plan.outputs})
+        return self._shape({o.name: o.answer.std(self._noisy, self._plan.laws) for o in self._ranged})
 
     def interval(self, level: float = 0.95) -> Any:
         """The interval that holds the exact clipped answer with probability ``level``.
@@ -90,7 +94,7 @@ class Release:
         """
         level = _level(level)
         ends: dict[str, npt.NDArray[Any]] = {}
-        for o in self._plan.outputs:
+        for o in self._ranged:
             low, high = self._ends(o, level)
             ends[f"{o.name}_low"], ends[f"{o.name}_high"] = low, high
         if self._scalar:
@@ -149,6 +153,11 @@ class Release:
     def _scalar(self) -> bool:
         return self._plan.scalar
 
+    @property
+    def _ranged(self) -> list[Output]:
+        """The outputs that have a standard deviation and an interval; all of them when none has (they say why)."""
+        return [o for o in self._plan.outputs if o.answer.ranged] or list(self._plan.outputs)
+
     def _ends(self, o: Output, level: float) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         low, high = o.answer.interval(self._noisy, self._plan.laws, level)
         if o.question.nonnegative:
@@ -166,7 +175,7 @@ class Release:
             if o.question.round is not None:
                 value = np.round(value, o.question.round)
             columns[o.name] = value
-            if self._ci is not None and not self._scalar:
+            if self._ci is not None and not self._scalar and o.answer.ranged:
                 low, high = self._ends(o, self._ci)
                 columns[f"{o.name}_moe"] = np.maximum(value - low, high - value)
         return columns
@@ -176,8 +185,10 @@ class Release:
             asked = self._plan.questions
             return self._frame(asked[0].arrange(self._columns) if len(asked) == 1 else self._columns)
         o = self._plan.outputs[0]
-        x = self._columns[o.name][0].item()
-        return IntAnswer(x, self) if o.integer else FloatAnswer(x, self)
+        values = [x[0].item() for x in self._columns.values()]
+        if len(values) == 2:
+            return PairAnswer(values, self)
+        return IntAnswer(values[0], self) if o.integer else FloatAnswer(values[0], self)
 
     def _shape(self, columns: dict[str, npt.NDArray[Any]]) -> Any:
         return next(iter(columns.values()))[0].item() if self._scalar else self._frame(columns)
@@ -194,7 +205,7 @@ class Release:
             "question": o.question.describe(),
             "mechanism": part.mechanism,
             "scale": plan.noise_scale(o),
-            "scale_unit": "rows" if cells or o.question.verb == "count" else "the answer's unit",
+            "scale_unit": "rows" if cells or o.question.in_rows else "the answer's unit",
             "noises": len(o.answer.coordinates()),
             "l1": l1,
             "l2": l2,
@@ -202,6 +213,7 @@ class Release:
             "eps": None if part.event.eps is None else show(part.event.eps),
             "grid_step": float(part.layout.grid.step),
             "margin_95": o.answer.error(plan.laws, None),
+            "margin_of": o.answer.margin_of,
             "nonnegative": o.question.nonnegative,
             "round": o.question.round,
         }
@@ -325,6 +337,10 @@ class _Answer:
 
     def __repr__(self) -> str:
         level = self.release._ci or 0.95
+        (output,) = self.release._plan.outputs
+        if not output.answer.ranged:
+            rank = self.release._plan.error(None, level)
+            return f"{self!s} (rank within {math.ceil(rank)} rows, {level:.0%}; {_cost_text(self.release)})"
         number, margin = str(self), self.moe
         shown = f"{number} ± {margin:.0f}"
         if isinstance(self, float):  # as many decimals as two digits of the margin need
@@ -336,6 +352,26 @@ class _Answer:
         from html import escape
 
         return f"<span>{escape(repr(self))}</span>"
+
+
+class PairAnswer(tuple[float, float]):
+    """A released pair (low, high): plain numbers, so it can be given on as ``bounds=``."""
+
+    release: Release
+
+    def __new__(cls, values: Iterable[float], release: Release) -> Any:
+        self = tuple.__new__(cls, values)
+        self.release = release
+        return self
+
+    def __repr__(self) -> str:
+        return f"{tuple(self)!r} ({_cost_text(self.release)})"
+
+    def __str__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (PairAnswer, (tuple(self), self.release))
 
 
 class IntAnswer(_Answer, int):

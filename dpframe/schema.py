@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import polars as pl
 
+from dpframe.bins import Tally
 from dpframe.errors import InputError, did_you_mean
 from dpframe.keys import KeyTable
 
@@ -115,6 +117,27 @@ class Bounding:
 
 
 @dataclass(frozen=True, slots=True)
+class Tallied:
+    """Rows per group and bin, without the empty ones, sorted by group and bin. Private, as :class:`Counts`."""
+
+    groups: Ints = field(repr=False)
+    bins: Ints = field(repr=False)
+    rows: Ints = field(repr=False)
+
+    def dense(self, groups: int, bins: int) -> Ints:
+        """One number per group and bin, zeros included, group by group."""
+        out = np.zeros((groups, bins), dtype=np.int64)
+        out[self.groups, self.bins] = self.rows
+        return out.ravel()
+
+    def of_groups(self, groups: int) -> Iterator[tuple[Ints, Ints]]:
+        """(bins, rows) of one group after the other."""
+        edges = np.searchsorted(self.groups, np.arange(groups + 1))
+        for low, high in pairwise(edges.tolist()):
+            yield self.bins[low:high], self.rows[low:high]
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
     """The engine's answer: exact integers per group (or one group). Private; never leaves the pipeline.
 
@@ -126,6 +149,7 @@ class Counts:
     sums: tuple[tuple[Ints, ...], ...] = field(repr=False)
     units: Ints | None = field(repr=False, default=None)
     found: Any = field(repr=False, default=None)
+    tallies: tuple[Tallied, ...] = field(repr=False, default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +158,18 @@ class KeyColumns:
 
     library: str
     columns: dict[str, Any]
+
+    def take(self, where: Ints) -> KeyColumns:
+        """The rows at these places."""
+        if self.library == "pandas":
+            taken = {k: s.take(where).reset_index(drop=True) for k, s in self.columns.items()}
+        else:
+            taken = {k: s.gather(where) for k, s in self.columns.items()}
+        return KeyColumns(self.library, taken)
+
+    def beside(self, columns: dict[str, Any]) -> KeyColumns:
+        """With further columns."""
+        return KeyColumns(self.library, {**self.columns, **columns})
 
     def frame(self, answers: dict[str, npt.NDArray[Any]]) -> Any:
         """A frame of the caller's library: the keys, then the answers."""
@@ -176,6 +212,18 @@ class Source(Protocol):
         salt: int,
     ) -> Counts:
         """One pass over the data. ``by`` without ``keys``: the groups that occur."""
+        ...
+
+    def tally(
+        self,
+        tallies: tuple[Tally, ...],
+        by: tuple[Column, ...],
+        keys: KeyTable | None,
+        found: Any,
+        bounding: Bounding | None,
+        salt: int,
+    ) -> tuple[Tallied, ...]:
+        """Rows per group and bin, all tallies in one pass. ``found``: the groups, when none are listed."""
         ...
 
     def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:

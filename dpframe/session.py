@@ -575,6 +575,14 @@ def policy_of(session: Session | None) -> tuple[Policy, Limits]:
     return session._policy, session._limits
 
 
+def pays_eps_alone(session: Session | None) -> bool:
+    """Whether the session that a call will be charged to adds up eps and has no use for rho."""
+    if session is None:
+        stack = _stack.get() or tuple(_in_use)
+        session = stack[-1] if stack else _ambient
+    return not session._budget.delta and session._budget.rho is None
+
+
 def outside() -> tuple[Session, ...]:
     """The sessions that are current here, outermost first."""
     return (*_in_use, *_stack.get())

@@ -20,8 +20,10 @@ from dpframe.budget import Number, rational
 from dpframe.calls import checked
 from dpframe.errors import InputError, show, typed
 from dpframe.families import UNITS, Bounds, Family
+from dpframe.index import Index
 from dpframe.layout import Layout
 from dpframe.notices import warn
+from dpframe.release import Release
 from dpframe.schema import Column
 
 BOOLEAN: Bounds = (Fraction(0), Fraction(1))
@@ -89,6 +91,29 @@ class Aggregate(ABC):
         return (Family("column", (self.column,), (self.bounds,)),)
 
     @property
+    def numeric(self) -> tuple[Hashable, ...]:
+        """Columns that must hold numbers though they have no bounds."""
+        return ()
+
+    @property
+    def in_rows(self) -> bool:
+        """Whether noise and sensitivity are told in rows rather than in the answer's unit."""
+        return False
+
+    @property
+    def pair(self) -> bool:
+        """Whether its two answers are one value, (low, high)."""
+        return False
+
+    def alone(self) -> Aggregate:
+        """The same question when it is all that is asked of a whole frame."""
+        return self
+
+    def table(self, start: int, column: Column) -> Index | None:
+        """The rows of its answer in every group, if there are several."""
+        return None
+
+    @property
     @abstractmethod
     def verb(self) -> str: ...
 
@@ -132,6 +157,10 @@ class Count(Aggregate):
 
     def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
         return () if self.column is None else (Family("column", (self.column,), (None,)),)
+
+    @property
+    def in_rows(self) -> bool:
+        return True
 
     @property
     def verb(self) -> str:
@@ -417,6 +446,8 @@ def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any) -> Bounds | N
     Privacy: bounds are typed by the caller. Anything that may have been read from a column (an
     array, a Series) is refused by type.
     """
+    if isinstance(bounds, Release):
+        bounds = bounds.value
     if bounds is not None and B is not None:
         raise InputError(f"{verb}({column!r}) got both bounds= and B=. Hint: B=b means bounds=(-b, b).")
     if B is not None:

@@ -195,6 +195,43 @@ def test_counts_move_as_declared(only_integers, kind, relation, grouped, column)
 
 @each_relation
 @each_grouping
+def test_histograms_move_as_declared(only_integers, kind, relation, grouped):
+    """One bin for every row: as counts of disjoint groups, even when there is one group only."""
+    rows = alphabet(-3.0, 10.0, grouped=grouped)
+
+    def ask(p):
+        return verbs(p, grouped).histogram("x", edges=[-3, 0, 10], eps=1)
+
+    plan, (moved,) = brute_force(ask, kind, relation, rows, 2)
+    want = (1, 1, 1) if relation == "add_remove" else (2, ROOT2, 1)
+    same(moved, want)
+    same((plan.l1, plan.l2), want[:2])
+
+
+@each_relation
+@each_grouping
+def test_numbers_of_different_values_move_as_declared(only_integers, kind, relation, grouped):
+    rows = alphabet(-3.0, 10.0, grouped=grouped)
+    plan, (moved,) = brute_force(lambda p: verbs(p, grouped).n_unique("x", eps=1), kind, relation, rows, 2)
+    same(moved, COUNTS[relation, grouped])
+    same((plan.l1, plan.l2), COUNTS[relation, grouped][:2])
+
+
+@each_relation
+@each_grouping
+def test_a_number_of_values_beside_a_block_has_its_share(only_integers, kind, relation, grouped):
+    rows = alphabet(-3.0, 10.0, grouped=grouped)
+
+    def ask(p):
+        return verbs(p, grouped).agg(m=dp.clip_mean("x", bounds=(-3, 10)), k=dp.n_unique("x"), eps=1)
+
+    _, (block, number) = brute_force(ask, kind, relation, rows, 2)
+    same(block, (1, 1, 1) if relation == "add_remove" else (2, ROOT2, 1))
+    same(number, COUNTS[relation, grouped])
+
+
+@each_relation
+@each_grouping
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 def test_sums_move_as_declared(only_integers, kind, relation, grouped, bounds):
     rows = alphabet(*map(float, bounds), grouped=grouped)

@@ -17,10 +17,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
+from dpframe.bins import Among, Distinct, Tally
 from dpframe.engine.polars import STREAM_FROM, Query, code_rows, describe, key_form
+from dpframe.engine.tally import TallyQuery, table_of
 from dpframe.key_types import CODED, KeyColumn, tag, to_python
 from dpframe.keys import KeyTable
-from dpframe.schema import Bounding, Column, Counts, KeyColumns, Measure, Parts, lookup
+from dpframe.schema import Bounding, Column, Counts, KeyColumns, Measure, Parts, Tallied, lookup
 
 _NUMPY = {"b": "bool", "i": "int", "u": "int", "f": "float", "M": "datetime", "m": "duration", "O": "object"}
 
@@ -94,6 +96,39 @@ class PandasSource:
             streaming=len(self._frame) >= STREAM_FROM,
         )
         return query.counts(measures, keys, bounding, salt)
+
+    def tally(
+        self,
+        tallies: tuple[Tally, ...],
+        by: tuple[Column, ...],
+        keys: KeyTable | None,
+        found: Any,
+        bounding: Bounding | None,
+        salt: int,
+    ) -> tuple[Tallied, ...]:
+        data: dict[str, pl.Series] = {}
+        for i, t in enumerate(tallies):
+            s, c = self._series(t.column), self.column(t.column)
+            if isinstance(t.how, Among):
+                data[f"m{i}"] = _key_series(s, c, t.how.keys.columns[0])
+            else:
+                data[f"m{i}"] = _id_series(s, c) if isinstance(t.how, Distinct) else _to_polars(s)
+        for i, c in enumerate(by):
+            data[f"g{i}"] = _key_series(self._series(c.name), c, keys.columns[i] if keys else None)
+        unit = bounding.unit if bounding else ()
+        for i, u in enumerate(unit):
+            data[f"i{i}"] = _id_series(self._series(u), self.column(u))
+        query = TallyQuery(
+            pl.DataFrame(data).lazy(),
+            [
+                _form(f"m{i}", data) if isinstance(t.how, Among | Distinct) else pl.col(f"m{i}")
+                for i, t in enumerate(tallies)
+            ],
+            [_form(f"g{i}", data) for i in range(len(by))],
+            [_form(f"i{i}", data) for i in range(len(unit))],
+            streaming=len(self._frame) >= STREAM_FROM,
+        )
+        return query.counts(tallies, table_of(by, keys, found), bounding, salt)
 
     def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
         columns = [c.engine for c in keys.columns] if keys else found.get_columns() if by else []

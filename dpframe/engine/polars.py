@@ -11,9 +11,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dpframe.bins import Among, Distinct, Tally
 from dpframe.keys import KeyTable
 from dpframe.layout import magic_bits
-from dpframe.schema import Axis, Ball, Bounding, Column, Counts, Ints, KeyColumns, Measure, Parts, lookup
+from dpframe.schema import (
+    Axis,
+    Ball,
+    Bounding,
+    Column,
+    Counts,
+    Ints,
+    KeyColumns,
+    Measure,
+    Parts,
+    Tallied,
+    lookup,
+)
 
 STREAM_FROM = 100_000  # rows; below it the in-memory engine starts faster
 
@@ -95,6 +108,34 @@ class PolarsSource:
             streaming=not small,
         )
         return query.counts(measures, keys, bounding, salt)
+
+    def tally(
+        self,
+        tallies: tuple[Tally, ...],
+        by: tuple[Column, ...],
+        keys: KeyTable | None,
+        found: Any,
+        bounding: Bounding | None,
+        salt: int,
+    ) -> tuple[Tallied, ...]:
+        from dpframe.engine.tally import TallyQuery, table_of
+
+        def value(t: Tally) -> pl.Expr:
+            c, x = self.column(t.column), pl.col(str(t.column))
+            if isinstance(t.how, Among):
+                return _key(x, c, t.how.keys, 0)
+            return key_form(x, c.kind) if isinstance(t.how, Distinct) else x
+
+        small = isinstance(self._frame, pl.DataFrame) and self._frame.height < STREAM_FROM
+        unit = bounding.unit if bounding else ()
+        query = TallyQuery(
+            self._frame.lazy(),
+            [value(t) for t in tallies],
+            [_key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)],
+            [key_form(pl.col(str(u)), self.column(u).kind) for u in unit],
+            streaming=not small,
+        )
+        return query.counts(tallies, table_of(by, keys, found), bounding, salt)
 
     def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
         temporary = {f"k{i}": _key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)}

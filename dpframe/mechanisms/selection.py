@@ -22,7 +22,7 @@ is better by far where rho is what is paid.
 digits are drawn as needed. A decision is taken in float64 when the first 64 digits lie farther from its
 boundary than ``_BAND``; else bounds of exp(-z) in decimal arithmetic and further digits are computed until it
 is decided. The band is safe: for z below 800 float64 knows z to three roundings, 2**-41; numpy's ``exp`` may
-be wrong by 2**13 units in the last place (documented: one); sums of up to 2**16 weights add 2**-37 of the
+be wrong by 2**13 units in the last place (documented: one); sums of up to 2**17 weights add 2**-36 of the
 total: below 2**-35 in all, where the band is 2**-32. (More candidates are always summed in integers.)
 """
 
@@ -39,7 +39,7 @@ import numpy.typing as npt
 
 from dpframe.budget import Event, rational, round_up
 from dpframe.errors import InputError, typed
-from dpframe.mechanisms.base import Floats
+from dpframe.mechanisms.base import Floats, Ints
 from dpframe.mechanisms.laplace import pure_rho
 from dpframe.noise import source
 from dpframe.noise.strips import _exp_minus, _fixed_exp_minus
@@ -48,7 +48,7 @@ Utilities = Sequence[int] | Sequence[Fraction] | npt.NDArray[np.integer[Any]]
 Exact = int | Fraction
 
 _BAND = 2.0**-32
-_FLOATS = 1 << 16  # candidates that are summed in floats
+_FLOATS = 1 << 17  # candidates that are summed in floats
 _FAR = 800  # exp(-800) is 0 in float64
 
 
@@ -102,6 +102,28 @@ def permute_and_flip(
     z = _exponents(utilities, sensitivity, eps, monotone)
     heads = np.flatnonzero(_coins(z))
     return int(heads[_below(len(heads))])
+
+
+def weighted(gaps: Ints, sizes: Ints, rate: Fraction) -> int:
+    """Choose an index with probability proportional to ``sizes * exp(-rate * gaps)``.
+
+    Parameters
+    ----------
+    gaps : int64, at least one of them 0
+        How far each utility is below the largest.
+    sizes : int64, 1 or more
+        How many candidates share that utility. Only different utilities need weights of their own.
+    rate : Fraction
+
+    Privacy: the exponential mechanism over ``sizes.sum()`` candidates, up to which of those with the same
+    utility is meant (to be drawn uniformly). Exact: see above.
+    """
+    return _draw(_Exponents(gaps, rate), sizes)
+
+
+def below(n: int) -> int:
+    """A uniform integer below ``n``."""
+    return _below(n)
 
 
 def exponential_event(eps: Fraction) -> Event:
@@ -162,10 +184,13 @@ def permute_and_flip_law(
 class _Exponents:
     """z_i = rate * (max u - u_i) >= 0, exactly and in float64 (800 and more as 800)."""
 
-    def __init__(self, gaps: list[Exact], rate: Fraction) -> None:
+    def __init__(self, gaps: list[Exact] | Ints, rate: Fraction) -> None:
         self._gaps, self._rate = gaps, rate
         cap = -(-_FAR // rate)
-        near: list[Exact] = [g if g < cap else cap for g in gaps]
+        if isinstance(gaps, np.ndarray) and 2**-300 < rate < 2**300:
+            self.floats = np.minimum(gaps, min(cap, 2**62)).astype(np.float64) * float(rate)
+            return
+        near: list[Exact] = [g if g < cap else cap for g in map(_exact, gaps)]
         if 2**-300 < rate < 2**300:
             self.floats = np.array([float(g) for g in near]) * float(rate)
         else:
@@ -175,7 +200,7 @@ class _Exponents:
         return len(self._gaps)
 
     def __getitem__(self, i: int) -> Fraction:
-        return self._rate * self._gaps[i]
+        return self._rate * _exact(self._gaps[i])
 
 
 def _exponents(utilities: Utilities, sensitivity: object, eps: object, monotone: bool) -> _Exponents:
@@ -215,30 +240,34 @@ def _weights(z: _Exponents, bits: int) -> list[int]:
 # ---- the exponential mechanism ----
 
 
-def _draw(z: _Exponents) -> int:
+def _draw(z: _Exponents, sizes: Ints | None = None) -> int:
+    sizes = np.ones(len(z), dtype=np.int64) if sizes is None else sizes
     word = source.bits(64)
     if len(z) <= _FLOATS:
-        edges = np.cumsum(np.exp(-z.floats))
+        edges = np.cumsum(np.exp(-z.floats) * sizes)
         u, band = word * 2.0**-64 * edges[-1], _BAND * edges[-1]
         low, high = (int(np.searchsorted(edges, x, side="right")) for x in (u - band, u + band))
         if low == high < len(z):
             return low
-    return _draw_exactly(z, word)
+    return _draw_exactly(z, word, sizes)
 
 
-def _draw_exactly(z: _Exponents, word: int) -> int:
+def _draw_exactly(z: _Exponents, word: int, sizes: Ints) -> int:
     """Place U among the cumulative weights, with as many digits as it takes.
 
-    With weights rounded down by less than 2 units, C_i lies in [L_i, L_i + 2i]. U = C_i / C_n is compared
-    for all U that begin with ``word``, in integers. C_0 is exactly 0 and C_n the total.
+    With weights rounded down by less than 2 units for each of ``sizes``, C_i lies in [L_i, L_i + 2 S_i],
+    S_i the sizes before. U = C_i / C_n is compared for all U that begin with ``word``, in integers. C_0 is
+    exactly 0 and C_n the total.
     """
-    n, count = 64, len(z)
+    n, count, each = 64, len(z), sizes.tolist()
+    before = [0, *accumulate(each)]
     while True:
-        sums = [0, *accumulate(_weights(z, n + 64))]
-        least = (word * sums[-1]) >> n  # of U times the total, which is between sums[-1] and that + 2n
-        most = (((word + 1) * (sums[-1] + 2 * count)) >> n) + 1
+        bits = n + 64 + before[-1].bit_length()
+        sums = [0, *accumulate(w * k for w, k in zip(_weights(z, bits), each))]
+        least = (word * sums[-1]) >> n  # of U times the total: between sums[-1] and that + 2 S_n
+        most = (((word + 1) * (sums[-1] + 2 * before[-1])) >> n) + 1
         i = min(bisect_right(sums, least) - 1, count - 1)
-        after_start = i == 0 or sums[i] + 2 * i <= least
+        after_start = i == 0 or sums[i] + 2 * before[i] <= least
         before_end = i == count - 1 or most <= sums[i + 1]
         if after_start and before_end:
             return i

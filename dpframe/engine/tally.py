@@ -1,0 +1,134 @@
+"""Exact counts of rows per group and bin: what histograms, quantiles and choices are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from dpframe.bins import Among, Cuts, Distinct, Steps, Tally
+from dpframe.engine.polars import code_rows
+from dpframe.key_types import KeyColumn
+from dpframe.keys import KeyTable
+from dpframe.schema import Bounding, Column, Ints, Tallied
+
+
+@dataclass(frozen=True, slots=True)
+class TallyQuery:
+    """What to tally of a lazy frame: expressions for the tallied, grouping and unit columns."""
+
+    frame: pl.LazyFrame
+    values: Sequence[pl.Expr]
+    by: Sequence[pl.Expr]
+    unit: Sequence[pl.Expr]
+    streaming: bool
+
+    def counts(
+        self, tallies: Sequence[Tally], groups: KeyTable | None, bounding: Bounding | None, salt: int
+    ) -> tuple[Tallied, ...]:
+        """Count rows by group and bin, each unit within its bounds; groups by their place in ``groups``.
+
+        Privacy: a cell's bin depends on that cell alone, and a row is in one bin, so it moves one count
+        by 1. With a unit, only its chosen groups count (as in the sums of the same release), and in
+        each at most R of its rows, so its counts in a group sum to R at most. Which ones depends on the
+        unit's own rows and the salt alone.
+        """
+        by = [f"k{i}" for i in range(len(self.by))]
+        unit = [f"u{i}" for i in range(len(self.unit))]
+        columns = [x.alias(n) for x, n in zip((*self.by, *self.unit), (*by, *unit))]
+        columns += [_bin(x, t).alias(f"b{i}") for i, (x, t) in enumerate(zip(self.values, tallies))]
+        rows = self.frame.select(columns)
+        queries = [self._one(rows, i, t, by, unit, groups, bounding, salt) for i, t in enumerate(tallies)]
+        engine: Any = "streaming" if self.streaming else "in-memory"
+        return tuple(
+            Tallied(*(_int64(got[c]) for c in ("code", "bin", "rows")))
+            for got in pl.collect_all(queries, engine=engine)
+        )
+
+    @staticmethod
+    def _one(
+        rows: pl.LazyFrame,
+        i: int,
+        tally: Tally,
+        by: list[str],
+        unit: list[str],
+        groups: KeyTable | None,
+        bounding: Bounding | None,
+        salt: int,
+    ) -> pl.LazyFrame:
+        pairs = rows.drop_nulls(unit) if unit else rows
+        pairs = pairs.group_by(*unit, *by, pl.col(f"b{i}").alias("bin")).agg(
+            pl.len().cast(pl.Int64).alias("rows")
+        )
+        if groups is not None:
+            pairs = code_rows(pairs, groups, bounding, salt)
+        else:
+            pairs = pairs.with_columns(pl.lit(0, pl.UInt32).alias("code"))
+        if tally.missing is not None:
+            pairs = pairs.with_columns(pl.col("bin").fill_null(tally.missing))
+        elif not isinstance(tally.how, Among):  # there, missing is a bin when it is listed
+            pairs = pairs.drop_nulls("bin")
+        if isinstance(tally.how, Among):
+            listed = tally.how.keys.columns[0].engine.alias("bin")
+            places = pl.DataFrame([listed]).with_row_index("place").lazy()
+            pairs = pairs.join(places, on="bin", how="inner", nulls_equal=True)
+            pairs = pairs.with_columns(pl.col("place").alias("bin"))
+        once = isinstance(tally.how, Distinct)
+        if once:
+            pairs = pairs.with_columns(pl.lit(1, pl.Int64).alias("rows"))
+        if bounding is not None:
+            pairs = keep_rows(pairs, unit, by, bounding.rows, salt)
+        pairs = pairs.group_by("code", "bin").agg(pl.col("rows").sum())
+        if once:
+            pairs = pairs.group_by("code").agg(
+                pl.lit(0, pl.Int64).alias("bin"), pl.len().cast(pl.Int64).alias("rows")
+            )
+        return pairs.sort("code", "bin")
+
+
+def keep_rows(pairs: pl.LazyFrame, unit: list[str], by: list[str], most: int, salt: int) -> pl.LazyFrame:
+    """Keep at most ``most`` rows of every unit in every group, by rank of a salted hash.
+
+    ``pairs`` has one line per unit, group and bin, with its number of ``rows``; rows of one bin are alike,
+    so a row is known by its unit, keys, bin and number among them.
+
+    Privacy: the rank is within one unit and group and hashes nothing of others, so for every salt a
+    unit's rows change nobody else's choice, and at most ``most`` remain.
+    """
+    place = [*unit, *by]
+    heavy = pl.col("rows").sum().over(place) > most
+    one_by_one = (
+        pairs.filter(heavy).with_columns(pl.int_ranges(0, pl.col("rows")).alias("twin")).explode("twin")
+    )
+    rank = pl.struct(*place, "bin", "twin").hash(salt).rank("ordinal").over(place)
+    kept = one_by_one.filter(rank <= most).with_columns(pl.lit(1, pl.Int64).alias("rows")).drop("twin")
+    return pl.concat([pairs.filter(~heavy), kept])
+
+
+def table_of(by: Sequence[Column], keys: KeyTable | None, found: Any) -> KeyTable | None:
+    """The groups to tally: the listed ones, or those that were found."""
+    if keys is not None or not by:
+        return keys
+    columns = tuple(KeyColumn(c.name, c.kind, s) for c, s in zip(by, found.get_columns()))
+    return KeyTable(columns, found.height, "")
+
+
+def _bin(x: pl.Expr, tally: Tally) -> pl.Expr:
+    how = tally.how
+    if isinstance(how, Among | Distinct):
+        return x
+    x = x.cast(pl.Float64, strict=False).fill_nan(None)
+    if isinstance(how, Cuts):
+        points = pl.lit(pl.Series(how.points, dtype=pl.Float64))
+        place = points.search_sorted(x, side="right" if how.closed else "left").cast(pl.Int32)
+        return pl.when(x.is_not_null()).then(place)
+    assert isinstance(how, Steps)
+    high = how.low + how.width * how.last
+    place = ((x.clip(how.low, high) - how.low) / how.width - 0.5).ceil()
+    return place.cast(pl.Int32).clip(0, how.last)
+
+
+def _int64(s: pl.Series) -> Ints:
+    return s.cast(pl.Int64).to_numpy()

@@ -1,0 +1,104 @@
+"""The exact laws of choices, read off the pipeline: what every draw would be drawn with.
+
+A draw is stopped where the weights are known; the law over candidates follows from them, and the draw then
+returns what the test tells it to. No formula of a mechanism is repeated here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from dpframe.mechanisms import choosers
+
+
+class _Weights(Exception):
+    """Carries (gaps, sizes, rate) out of a draw."""
+
+
+def _stop(gaps, sizes, rate):
+    raise _Weights(gaps, sizes, rate)
+
+
+def log_law(gaps, sizes, rate) -> list[float]:
+    """Log-probabilities of all candidates, in order: ``sizes`` neighbours share a gap."""
+    with mpmath.workdps(40):
+        z = [mpmath.mpf(int(g)) * rate.numerator / rate.denominator for g in gaps]
+        total = mpmath.log(mpmath.fsum(int(k) * mpmath.exp(-x) for x, k in zip(z, sizes)))
+        return [float(-x - total) for x, k in zip(z, sizes) for _ in range(int(k))]
+
+
+@contextlib.contextmanager
+def ranks_told(script=()):
+    """Inside, draws of ranks return the candidates of ``script`` (then the lowest); yields their laws.
+
+    Every law is (lowest candidate, log-probabilities from there on).
+    """
+    laws, left = [], list(script)
+    draw = choosers.draw_rank
+
+    def told(bins, rows, span, a, d, rate):
+        with pytest.MonkeyPatch.context() as m:
+            m.setattr(choosers, "weighted", _stop)
+            try:
+                draw(bins, rows, span, a, d, rate)
+            except _Weights as w:
+                laws.append((span[0], log_law(*w.args)))
+        return left.pop(0) if left else span[0]
+
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(choosers, "draw_rank", told)
+        yield laws
+
+
+def joint_law(run, draws: int) -> dict[tuple[int, ...], float]:
+    """Log-probability of every sequence of choices that ``run`` (which draws ``draws`` ranks) can make."""
+    found: dict[tuple[int, ...], float] = {}
+
+    def follow(path: tuple[int, ...], so_far: float) -> None:
+        with ranks_told(path) as laws:
+            run()
+        low, law = laws[len(path)]
+        for i, p in enumerate(law):
+            longer = (*path, low + i)
+            if len(longer) == draws:
+                found[longer] = so_far + p
+            else:
+                follow(longer, so_far + p)
+
+    follow((), 0.0)
+    return found
+
+
+def furthest(a: dict, b: dict) -> float:
+    """The largest |log-ratio| of two laws on the same outcomes."""
+    assert a.keys() == b.keys()
+    return max(abs(a[x] - b[x]) for x in a)
+
+
+def alarm(observed, law, rate=1e-9) -> bool:
+    """Whether counts are too far from a law for chance (chi-square, rare outcomes together)."""
+    from scipy import stats
+
+    p = np.asarray(law, dtype=float)
+    n = int(np.sum(observed))
+    often = p * n >= 10
+    got, want = list(np.asarray(observed)[often]), list((p * n)[often])
+    if (~often).any():
+        rest = float(p[~often].sum() * n)
+        if rest >= 10:
+            got.append(np.asarray(observed)[~often].sum())
+            want.append(rest)
+        else:
+            got[0] += np.asarray(observed)[~often].sum()
+            want[0] += rest
+    statistic = sum((g - w) ** 2 / w for g, w in zip(got, want))
+    return bool(stats.chi2.sf(statistic, len(got) - 1) < rate) if len(got) > 1 else False
+
+
+def exp(x: list[float]) -> np.ndarray:
+    return np.array([math.exp(v) for v in x])
