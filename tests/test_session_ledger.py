@@ -176,6 +176,20 @@ def test_a_request_for_another_question_is_refused(path):
     assert s.spent == 0.2
 
 
+@pytest.mark.parametrize("eps", [1, 3], ids=str)
+def test_a_stored_answer_is_not_read_on_another_grid(path, eps):
+    """The same words about a column that became float are another question: its steps are others."""
+    whole = ROWS.with_columns(pl.col("x").cast(pl.Int64))
+    with dp.Session(ledger=path) as s:
+        first = whole.dp.clip_sum("x", bounds=(0, 10), eps=eps, request_id="x")
+        for other in (ROWS, as_kind("pandas", ROWS)):
+            with pytest.raises(dp.InputError, match="another question, or with other parameters"):
+                other.dp.clip_sum("x", bounds=(0, 10), eps=eps, request_id="x")
+        again = as_kind("pandas", whole).dp.clip_sum("x", bounds=(0, 10), eps=eps, request_id="x")
+        assert again == first
+        assert s.spent == eps
+
+
 def test_a_request_needs_a_ledger_and_a_name(path):
     with dp.Session(eps=1) as s, pytest.raises(dp.InputError, match="request_id="):
         ROWS.dp.count(eps=0.1, request_id="q")
