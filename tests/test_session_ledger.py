@@ -242,6 +242,31 @@ def test_an_answer_that_can_not_be_stored_is_not_handed_out(path, monkeypatch):
         assert s.spent == 1
 
 
+@pytest.mark.parametrize("request_id", ["q", None])
+def test_an_answer_that_was_dropped_is_nowhere_in_the_traceback(path, monkeypatch, request_id):
+    """The request is drawn anew under the same charge: two noisy answers would be one too many."""
+    drawn = []
+
+    def full(self, ticket, payload):
+        drawn.append(payload)
+        raise dp.LedgerError("The disk is full.")
+
+    monkeypatch.setattr(Ledger, "store", full)
+    with dp.Session(ledger=path):
+        with pytest.raises(dp.LedgerError, match="full") as failed:
+            ROWS.dp.clip_sum("x", bounds=(0, 10), eps=1, request_id=request_id)
+    noisy = int(from_bytes(drawn.pop())[0][0][0])
+    error = failed.value
+    assert error.__context__ is None
+    at = error.__traceback__.tb_next
+    held = []
+    while at is not None:
+        held += at.tb_frame.f_locals.values()
+        at = at.tb_next
+    assert held
+    assert not any(str(noisy) in repr(x) for x in held)
+
+
 # ---- nesting, threads, forks ----
 
 
