@@ -24,7 +24,8 @@ def fingerprint(plan: Plan) -> str:
     """A hash that is equal for equal questions at equal cost, in every process and version of the libraries.
 
     It covers questions with their bounds and options, unit and relation, groups and listed keys, bounding,
-    threshold, mechanism, scale, sensitivity and the exact cost. It covers no cell, and not which frame is asked.
+    threshold, mechanism, scale, sensitivity, the exact cost, and which integers are released, on which grids:
+    a stored release is those integers. It covers no cell, and not which frame is asked.
     """
     content = {
         "question": plan.describe(),
@@ -33,7 +34,10 @@ def fingerprint(plan: Plan) -> str:
         "by": [[str(c.name), c.kind] for c in plan.by],
         "keys": None if plan.keys is None else plan.keys.fingerprint,
         "bounding": None if plan.bounding is None else [plan.bounding.rows, plan.bounding.groups],
-        "threshold": None if plan.threshold is None else [plan.threshold.least, plan.threshold.counted],
+        "found": [repr(plan.threshold), repr(plan.selection)],
+        "measures": [repr(m) for m in plan.measures],
+        "pieces": [[repr(p.coordinate), p.measure, p.part, str(p.noise.scale)] for p in plan.pieces],
+        "grids": [[repr(p.layout.grid), repr(p.layout.second)] for p in plan.parts],
         "mechanism": plan.mechanism,
         "sensitivity": [plan.l1, plan.l2] if plan.outputs else None,
         "scale": plan.scale if plan.outputs else None,

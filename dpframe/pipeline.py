@@ -44,7 +44,7 @@ def run(
 
     Privacy: this is the only place that sees both data and noise. The charge comes first and is never
     taken back. Exact integers live in :func:`_noisy` alone, and errors are raised outside it, so that
-    no traceback reaches them.
+    no traceback reaches them, nor an answer that was dropped.
     """
     for column in plan.columns:
         if source.column(column.name) != column:
@@ -65,7 +65,7 @@ def run(
     check_strict(session, source)
     receipt = charging.charge(session, plan.charge, label, source.identity, request_id)
     failure: type[BaseException] | None = None
-    noisy = keys = told = None
+    noisy = keys = found = told = None
     try:
         if receipt.stored is None:
             noisy, found = _noisy(plan, _exact(plan, source, int(words(1)[0])))
@@ -79,6 +79,7 @@ def run(
     except BaseException as e:
         failure = type(e)
     if failure is not None:
+        noisy = keys = found = None  # a dropped answer: asked again, the request is drawn anew under the same charge
         receipt.fail()
     if failure is not None and issubclass(failure, KeyboardInterrupt | SystemExit):
         raise failure()  # a fresh one: the first one's traceback reaches exact integers

@@ -24,6 +24,7 @@ from ledger_tools import AUDIT, Child, Clock, claim, spent
 import dpframe as dp
 import dpframe.ledger as package
 from dpframe.ledger import anchor, rows, store
+from dpframe.ledger.sums import Sums
 
 HOME = str(Path(package.__file__).parent)
 
@@ -610,6 +611,22 @@ def test_a_clock_that_jumped_back_is_named(path, monkeypatch):
     used(path)
     clock.move(days=-1)
     assert "2026-11-28" in refused(path, "the clock says")
+
+
+@pytest.mark.parametrize("request_id", ["r", None])
+def test_an_interrupt_while_rows_are_read_counts_nothing_twice(path, monkeypatch, request_id):
+    reader, writer = dp.Ledger.create(path, eps=1), dp.Ledger(path)
+    writer.reserve(claim(0.3, request_id=request_id))
+    with monkeypatch.context() as m:
+
+        def interrupted(*args, **more):
+            raise KeyboardInterrupt
+
+        m.setattr(Sums, "_move", interrupted)  # the last step of adding a charge
+        with pytest.raises(KeyboardInterrupt):
+            reader.state()
+    assert spent(reader) == spent(writer) == Fraction(3, 10)
+    assert len(reader.entries()) == 1
 
 
 def test_nothing_falls_back_to_memory(path):

@@ -176,6 +176,20 @@ def test_a_request_for_another_question_is_refused(path):
     assert s.spent == 0.2
 
 
+@pytest.mark.parametrize("eps", [1, 3], ids=str)
+def test_a_stored_answer_is_not_read_on_another_grid(path, eps):
+    """The same words about a column that became float are another question: its steps are others."""
+    whole = ROWS.with_columns(pl.col("x").cast(pl.Int64))
+    with dp.Session(ledger=path) as s:
+        first = whole.dp.clip_sum("x", bounds=(0, 10), eps=eps, request_id="x")
+        for other in (ROWS, as_kind("pandas", ROWS)):
+            with pytest.raises(dp.InputError, match="another question, or with other parameters"):
+                other.dp.clip_sum("x", bounds=(0, 10), eps=eps, request_id="x")
+        again = as_kind("pandas", whole).dp.clip_sum("x", bounds=(0, 10), eps=eps, request_id="x")
+        assert again == first
+        assert s.spent == eps
+
+
 def test_a_request_needs_a_ledger_and_a_name(path):
     with dp.Session(eps=1) as s, pytest.raises(dp.InputError, match="request_id="):
         ROWS.dp.count(eps=0.1, request_id="q")
@@ -226,6 +240,31 @@ def test_an_answer_that_can_not_be_stored_is_not_handed_out(path, monkeypatch):
         assert (s.releases, s.spent) == ([], 1)
         ROWS.dp.count(eps=1, request_id="q")
         assert s.spent == 1
+
+
+@pytest.mark.parametrize("request_id", ["q", None])
+def test_an_answer_that_was_dropped_is_nowhere_in_the_traceback(path, monkeypatch, request_id):
+    """The request is drawn anew under the same charge: two noisy answers would be one too many."""
+    drawn = []
+
+    def full(self, ticket, payload):
+        drawn.append(payload)
+        raise dp.LedgerError("The disk is full.")
+
+    monkeypatch.setattr(Ledger, "store", full)
+    with dp.Session(ledger=path):
+        with pytest.raises(dp.LedgerError, match="full") as failed:
+            ROWS.dp.clip_sum("x", bounds=(0, 10), eps=1, request_id=request_id)
+    noisy = int(from_bytes(drawn.pop())[0][0][0])
+    error = failed.value
+    assert error.__context__ is None
+    at = error.__traceback__.tb_next
+    held = []
+    while at is not None:
+        held += at.tb_frame.f_locals.values()
+        at = at.tb_next
+    assert held
+    assert not any(str(noisy) in repr(x) for x in held)
 
 
 # ---- nesting, threads, forks ----

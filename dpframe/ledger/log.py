@@ -42,6 +42,9 @@ def _whole(method: F) -> F:
             said = str(e)
         except (KeyError, ValueError, TypeError):
             said = "holds a row that can't be read"
+        except BaseException:  # it may have been half added up
+            self._sums = None
+            raise
         self._sums = None
         raise broken(self.path, said, RESTORE) from None
 
