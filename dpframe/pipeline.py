@@ -79,7 +79,9 @@ def run(
     except BaseException as e:
         failure = type(e)
     if failure is not None:
-        noisy = keys = found = None  # a dropped answer: asked again, the request is drawn anew under the same charge
+        noisy = keys = found = (
+            None  # a dropped answer: asked again, the request is drawn anew under the same charge
+        )
         receipt.fail()
     if failure is not None and issubclass(failure, KeyboardInterrupt | SystemExit):
         raise failure()  # a fresh one: the first one's traceback reaches exact integers
