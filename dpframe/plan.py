@@ -124,6 +124,11 @@ class Piece:
         return self.noise.prepare(value) + self.noise.sample(len(value))
 
     @property
+    def text(self) -> str:
+        """Which integers it releases, in words that are equal for equal ones."""
+        return repr(self.coordinate)
+
+    @property
     def tallied(self) -> bool:
         """Whether it needs nothing but a tally."""
         return isinstance(self.coordinate, BinCounts)
@@ -138,6 +143,11 @@ class ChoicePiece:
     part: int
 
     tallied = True
+
+    @property
+    def text(self) -> str:
+        """Which integers it releases, in words that are equal for equal ones."""
+        return repr(self.noise)
 
     def draw(self, exact: Counts) -> Ints:
         """The chosen places, those of the first group first.

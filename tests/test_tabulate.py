@@ -348,3 +348,29 @@ def test_a_bin_with_enough_rows_is_seen():
         assert 15 <= least <= 25
         assert least + math.log(2e10) / 0.5 <= 200
         assert tuple(bound.release().value) == (0.5, 1.0)
+
+
+# ---- ledgers ----
+
+RETRIED = {
+    "histogram": lambda f, **more: f.dp.histogram("x", edges=[0, 50, 100], **more),
+    "median": lambda f, **more: f.dp.median("x", bounds=(0, 100), **more),
+    "quantiles": lambda f, **more: f.dp.groupby("g", keys=["a", "b"]).quantile(
+        "x", [0.2, 0.6], bounds=(0, 100), **more
+    ),
+    "top_k": lambda f, **more: f.dp.top_k("g", 2, candidates=["a", "b", "z"], **more),
+    "found": lambda f, **more: f.dp.top_k("g", 2, delta=1e-7, **more),
+    "bounds": lambda f, **more: f.dp.bounds("x", **more),
+}
+
+
+@pytest.mark.parametrize("ask", RETRIED.values(), ids=RETRIED)
+def test_a_retry_on_a_ledger_charges_once_and_gives_the_stored_answer(tmp_path, kind, ask):
+    frame = as_kind(kind, pl.DataFrame({"x": list(range(100)) * 5, "g": ["a", "b"] * 250}))
+    dp.Ledger.create(tmp_path / "budget.db", eps=5, delta=1e-6)
+    with dp.Session(ledger=tmp_path / "budget.db") as s:
+        first = ask(frame, eps=0.5, request_id="q")
+        again = ask(frame, eps=0.5, request_id="q")
+        assert float(s.spent) == 0.5
+    same = first == again if isinstance(first, int | tuple) else as_polars(first).equals(as_polars(again))
+    assert same
