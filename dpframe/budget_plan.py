@@ -415,7 +415,14 @@ class BudgetPlan:
 
     def _check_budget(self) -> None:
         """Raise QueryError where the plan's own budget would not grant the queries one after another."""
-        costs = {n: self._bind(n, t.amount).plan.charge for n, t in self._turns().items()}
+        plans = {n: self._bind(n, t.amount).plan for n, t in self._turns().items()}
+        for n, q in self._queries.items():
+            for k, ref in (("rows", q.rows), ("relative_to", q.relative_to)):
+                if isinstance(ref, str) and not plans[ref].scalar:
+                    raise QueryError(
+                        n, f"{k}={ref!r} is a query whose answer is a table. Hint: {k}=1000", (k,)
+                    )
+        costs = {n: p.charge for n, p in plans.items()}
         refused = first_refused(self._session._budget, State(), costs)
         if refused is not None:
             name, over = refused

@@ -22,7 +22,12 @@ from dpframe.noise import strips
 from dpframe.sources import Files
 
 PEOPLE = pl.DataFrame(
-    {"x": [10.0, 20.0, 60.0] * 400, "city": ["a", "b", "c"] * 400, "late": [True, False, None] * 400}
+    {
+        "x": [10.0, 20.0, 60.0] * 400,
+        "city": ["a", "b", "c"] * 400,
+        "late": [True, False, None] * 400,
+        "y": [1.0] * 1200,
+    }
 )
 BOUNDS = (0, 100)
 
@@ -101,6 +106,14 @@ def test_a_budget_in_rho_is_divided_in_rho():
             {"a": dp.query(dp.count(), error=1, rows="b")},
             {"eps": 1, "allocation": "adaptive"},
             "no earlier query",
+        ),
+        (
+            {
+                "v": dp.query(dp.vector_sum(["x", "y"], norm=1, ord=1), eps=0.1),
+                "a": dp.query(dp.count(), error=1, relative_to="v"),
+            },
+            {"eps": 1, "allocation": "adaptive"},
+            "'a': relative_to='v' is a query whose answer is a table",
         ),
         ({"a": dp.query(dp.clip_mean("late"), error=1)}, {"eps": 1}, "give a public guess as rows="),
         (
