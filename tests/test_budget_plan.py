@@ -477,6 +477,15 @@ def test_keys_of_several_columns_from_parquet(tmp_path):
     assert got.select("city", "late").rows() == [("a", True), ("b", False)]
 
 
+def test_one_file_of_keys_serves_queries_by_different_columns(tmp_path):
+    (tmp_path / "k.csv").write_text("city,code\na,7\nb,8\n")
+    frame = PEOPLE.with_columns(code=pl.lit(7))
+    queries = {k: dp.query(dp.count(), groupby=k, keys="k.csv") for k in ("city", "code")}
+    got = dp.BudgetPlan(frame, queries, eps=1, folder=str(tmp_path)).run()
+    assert got["city"].value["city"].to_list() == ["a", "b"]
+    assert got["code"].value["code"].to_list() == [7, 8]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
