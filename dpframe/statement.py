@@ -169,15 +169,16 @@ def _release(number: int, e: Entry) -> list[str]:
             if bounds is None
             else f"values counted as at least {show(bounds[0])} and at most {show(bounds[1])}; "
         )
-        lines.append(f"   {o.name}: {kept}{_error(o.answer.error(plan.laws, None))}")
+        lines.append(f"   {o.name}: {kept}{_error(o.answer.error(plan.laws, None), o.answer.margin_of)}")
     return lines
 
 
-def _error(margin: float | None) -> str:
+def _error(margin: float | None, of: str) -> str:
     if margin is None:
         return "how exact it is depends on the number of rows; the result comes with its interval"
     shown = f"{margin:,.0f}" if margin >= 1000 else f"{margin:.4g}"
-    return f"within {shown} of the exact figure, 95 times in 100"
+    about = "" if of == "the answer" else f"{of}, "
+    return f"{about}within {shown} of the exact figure, 95 times in 100"
 
 
 def _total(session: Session) -> str:

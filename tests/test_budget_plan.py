@@ -628,6 +628,14 @@ def test_a_fingerprint_covers_what_decides_cost_and_noise(change):
     assert base(**change) != base()
 
 
+def test_a_fingerprint_covers_candidates():
+    found = {
+        dp.BudgetPlan(PEOPLE, {"a": dp.top_k("city", 1, candidates=c)}, eps=1).fingerprint
+        for c in (["a", "b"], ["a", "c"], ["b", "a"])
+    }
+    assert len(found) == 3
+
+
 def test_a_fingerprint_holds_no_data_and_no_run():
     assert base(frame=PEOPLE.clear()) == base(frame=PEOPLE.lazy()) == base()
     plan = adaptive()

@@ -331,6 +331,13 @@ STATISTICS = {
     "vector_sum": [dp.vector_sum(["x", "k"], norm=2.5, ord=1), dp.vector_sum("v", norm=1, dim=2, ord=1)],
     "vector_mean": [dp.vector_mean(["x", "k"], norm=1, ord=1, n=100)],
     "count_units": [dp.count_units()],
+    "histogram": [dp.histogram("x", edges=[0, 1, 2.5])],
+    "quantile": [dp.quantile("x", [0.5, 0.9], bounds=(0, 9)), dp.quantile("x", 0.1, candidates=[1, 2])],
+    "median": [dp.median("x", bounds=(0, 9))],
+    "iqr": [dp.iqr("x", bounds=(0, 9))],
+    "n_unique": [dp.n_unique("city")],
+    "top_k": [dp.top_k("city", 2, candidates=["a", "b", "c"])],
+    "bounds": [dp.bounds("x", range=(-100, 100)), dp.bounds("x")],
 }
 
 
