@@ -36,7 +36,9 @@ def fingerprint(plan: Plan) -> str:
         "bounding": None if plan.bounding is None else [plan.bounding.rows, plan.bounding.groups],
         "found": [repr(plan.threshold), repr(plan.selection)],
         "measures": [repr(m) for m in plan.measures],
-        "pieces": [[repr(p.coordinate), p.measure, p.part, str(p.noise.scale)] for p in plan.pieces],
+        "pieces": [
+            [repr(getattr(p, "coordinate", None)), p.measure, p.part, str(p.noise.scale)] for p in plan.pieces
+        ],
         "grids": [[repr(p.layout.grid), repr(p.layout.second)] for p in plan.parts],
         "mechanism": plan.mechanism,
         "sensitivity": [plan.l1, plan.l2] if plan.outputs else None,
