@@ -15,26 +15,22 @@ import polars as pl
 from dpframe._version import __version__
 from dpframe.accounting.filter import State
 from dpframe.allocation import ALLOCATIONS, Turn, check, turns
-from dpframe.api import FramePlans
-from dpframe.bound import BoundPlan
 from dpframe.budget import Number
 from dpframe.calls import checked
-from dpframe.engine.polars import as_source
-from dpframe.errors import InputError, MechanismError, did_you_mean, show, typed
+from dpframe.errors import InputError, did_you_mean, show, typed
 from dpframe.plan_checks import (
     WHOSE,
     check_outputs,
-    check_unit,
     first_refused,
     named_queries,
     named_sources,
 )
+from dpframe.plan_questions import Questions
 from dpframe.plan_table import LOG, TABLE, decisive, log_row, table_rows
-from dpframe.planner import least_meeting
 from dpframe.query import AMOUNTS, Query, QueryError
 from dpframe.release import Release
 from dpframe.session import Session
-from dpframe.sources import KEY_FILES, Files, SourceError, located, read_keys
+from dpframe.sources import Files, located
 from dpframe.stats import Aggregate
 
 
@@ -139,12 +135,11 @@ class BudgetPlan:
         self._given = named_sources(sources)
         self._queries = named_queries(queries, self._given)
         check(self._queries, allocation, self._in_rho)
-        self._doors = {n: self._door(n, s) for n, s in self._given.items()}
-        check_unit(self._session._policy, {n: d._source for n, d in self._doors.items()})
-        self._made: dict[tuple[str, Fraction], BoundPlan] = {}
-        self._key_files: dict[str, Any] = {}
         self._releases: dict[str, Release] = {}
-        check_outputs(self._given, self._queries, lambda p: located(p, self._folder, self._scope))
+        self._asked = Questions(self._session, self._given, self._queries, self._releases, self._place)
+        if ledger is not None:
+            self._asked.requests = {n: f"{name}/{n}" for n in self._queries}
+        check_outputs(self._given, self._queries, self._place)
         self._check_budget()
 
     @classmethod
@@ -224,8 +219,8 @@ class BudgetPlan:
         """
         rows = []
         for name, turn in self._turns().items():
-            guess = self._size(self._queries[name].rows)
-            rows += table_rows(name, self._bind(name, turn.amount).plan, guess, turn.decided)
+            guess = self._asked.size(self._queries[name].rows)
+            rows += table_rows(name, self._asked.bind(name, turn.amount).plan, guess, turn.decided)
         return pl.DataFrame(rows, schema=TABLE, orient="row")
 
     def log(self) -> pl.DataFrame:
@@ -241,7 +236,7 @@ class BudgetPlan:
         rows, left = [], self.total
         for name, r in self._releases.items():
             left -= self._charged(r)
-            rows.append(log_row(name, r, left, self._wanted(name)))
+            rows.append(log_row(name, r, left, self._asked.wanted(name)))
         return pl.DataFrame(rows, schema=LOG, orient="row")
 
     @property
@@ -305,7 +300,7 @@ class BudgetPlan:
                     progress(name)
                 if name not in self._releases:
                     amount = self._turns()[name].amount
-                    self._releases[name] = self._bind(name, amount).release()
+                    self._releases[name] = self._asked.bind(name, amount).release()
                 self._write(name)
                 if released is not None:
                     released(name, self._releases[name])
@@ -313,109 +308,35 @@ class BudgetPlan:
 
     def _write(self, name: str) -> None:
         for path in self._queries[name].outputs:
-            self._releases[name].write(located(path, self._folder, self._scope))
+            self._releases[name].write(self._place(path))
 
     # ---- planning ----
+
+    def _place(self, path: str) -> str:
+        return located(path, self._folder, self._scope)
 
     @property
     def _in_rho(self) -> bool:
         return self._session._budget.eps is None
 
-    def _door(self, name: str, given: Any) -> FramePlans:
-        try:
-            frame = given.open(self._folder, self._scope) if isinstance(given, Files) else given
-            return FramePlans(as_source(frame))
-        except InputError as e:
-            raise SourceError(name, str(e)) from None
-
     def _turns(self) -> dict[str, Turn]:
         charged = {n: self._charged(r) for n, r in self._releases.items()}
-        return turns(self._queries, self._allocation, self.total, charged, self._need)
+        return turns(self._queries, self._allocation, self.total, charged, self._asked.need)
 
     def _charged(self, release: Release) -> Fraction:
         amount = release.cost.rho if self._in_rho else release.cost.eps
         return amount or Fraction(0)
 
-    def _need(self, name: str, limit: Fraction | None) -> Fraction | None:
-        """The least amount that meets a query's wanted error; the limit, if that is less."""
-        wanted, rows = self._wanted(name), self._size(self._queries[name].rows)
-        if wanted is None or (rows is None and self._queries[name].rows is not None):
-            return None
-
-        def meets(amount: Fraction) -> bool:
-            errors = self._bind(name, amount).plan.error(None if rows is None else float(rows))
-            values = list(errors.values()) if isinstance(errors, dict) else [errors]
-            if any(v is None for v in values):
-                raise QueryError(
-                    name,
-                    "error= depends on how many rows there are: give a public guess as rows=, for planning"
-                    " only. Hint: rows=10_000",
-                    ("error",),
-                )
-            return bool(max(values) <= wanted)
-
-        if limit is not None and not meets(limit):
-            return limit
-        try:
-            return least_meeting(meets, f"error={show(wanted)}")
-        except QueryError:
-            raise
-        except InputError as e:
-            raise QueryError(name, str(e), ("error",)) from None
-
-    def _wanted(self, name: str) -> Fraction | None:
-        """The wanted half-width; None without one, or while it depends on an answer that is not there."""
-        q = self._queries[name]
-        if q.error is None or q.relative_to is None:
-            return q.error
-        base = self._size(q.relative_to)
-        return None if base is None else q.error * base
-
-    def _size(self, value: Fraction | str | None) -> Fraction | None:
-        """A guess that was typed, or the end nearest to zero of a released interval."""
-        if not isinstance(value, str):
-            return value
-        if value not in self._releases:
-            return None
-        low, high = self._releases[value].interval(0.95)
-        return Fraction(0) if low <= 0 <= high else Fraction(min(abs(low), abs(high)))
-
-    def _bind(self, name: str, amount: Fraction) -> BoundPlan:
-        if (name, amount) not in self._made:
-            self._made[name, amount] = self._bound(name, amount)
-        return self._made[name, amount]
-
-    def _bound(self, name: str, amount: Fraction) -> BoundPlan:
-        q = self._queries[name]
-        door = self._doors[q.source or next(iter(self._doors))]
-        options: dict[str, Any] = {
-            **q.options,
-            "session": self._session,
-            "label": name,
-            "request_id": None if self._session.ledger is None else self._request(name),
-            "rho" if self._in_rho else "eps": amount,
-        }
-        try:
-            if q.scalar:
-                return door._ask(q.statistics, options, scalar=True)
-            if not q.groupby:
-                return door.agg(*q.statistics, **options)
-            groups = door.groupby(*q.groupby, keys=self._keys(q, door))
-            return groups.agg(*q.statistics, **options) if q.statistics else groups.keys(**options)
-        except (InputError, MechanismError, TypeError) as e:
-            raise QueryError(name, str(e)) from None
-
-    def _keys(self, q: Query, door: FramePlans) -> Any:
-        if not isinstance(q.keys, str) or not q.keys.endswith(KEY_FILES):
-            return q.keys
-        if q.keys not in self._key_files:
-            columns = [door._source.column(b) for b in q.groupby]
-            self._key_files[q.keys] = read_keys(located(q.keys, self._folder, self._scope), columns)
-        return self._key_files[q.keys]
-
     def _check_budget(self) -> None:
         """Raise QueryError where the plan's own budget would not grant the queries one after another."""
-        costs = {n: self._bind(n, t.amount).plan.charge for n, t in self._turns().items()}
+        plans = {n: self._asked.bind(n, t.amount).plan for n, t in self._turns().items()}
+        for n, q in self._queries.items():
+            for k, ref in (("rows", q.rows), ("relative_to", q.relative_to)):
+                if isinstance(ref, str) and not plans[ref].scalar:
+                    raise QueryError(
+                        n, f"{k}={ref!r} is a query whose answer is a table. Hint: {k}=1000", (k,)
+                    )
+        costs = {n: p.charge for n, p in plans.items()}
         refused = first_refused(self._session._budget, State(), costs)
         if refused is not None:
             name, over = refused
@@ -428,15 +349,12 @@ class BudgetPlan:
         if ledger is None:
             return
         paid = {e.request_id for e in ledger.entries(self._scope) if e.scope == self._scope}
-        todo = {n: t for n, t in self._turns().items() if self._request(n) not in paid}
-        costs = {n: self._bind(n, t.amount).plan.charge for n, t in todo.items()}
+        todo = {n: t for n, t in self._turns().items() if self._asked.requests[n] not in paid}
+        costs = {n: self._asked.bind(n, t.amount).plan.charge for n, t in todo.items()}
         for domain, (budget, state) in ledger.state(self._scope).items():
             refused = first_refused(budget, state, costs, WHOSE[domain])
             if refused is not None:
                 raise refused[1]
-
-    def _request(self, name: str) -> str:
-        return f"{self._name}/{name}"
 
     def _open(self, policy: dict[str, Any]) -> Session:
         if "ledger" not in policy:
@@ -464,7 +382,7 @@ class BudgetPlan:
                 for n, s in self._given.items()
             },
             "queries": [
-                decisive(n, self._queries[n], self._bind(n, t.amount).plan, t.amount, t.decided)
+                decisive(n, self._queries[n], self._asked.bind(n, t.amount).plan, t.amount, t.decided)
                 for n, t in self._initial().items()
             ],
         }
@@ -475,4 +393,8 @@ class BudgetPlan:
 
     def _need_at_first(self, name: str, limit: Fraction | None) -> Fraction | None:
         q = self._queries[name]
-        return None if isinstance(q.rows, str) or isinstance(q.relative_to, str) else self._need(name, limit)
+        return (
+            None
+            if isinstance(q.rows, str) or isinstance(q.relative_to, str)
+            else self._asked.need(name, limit)
+        )

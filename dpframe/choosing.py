@@ -102,6 +102,11 @@ class Quantile(Choosing):
     asked: str = "quantile"
     whole: bool = False
 
+    def argument(self, name: str) -> Any:
+        if name == "q":
+            return list(self.ranks) if self.many else self.ranks[0]
+        return getattr(self, name, None)
+
     @property
     def numeric(self) -> tuple[Hashable, ...]:
         return (self.column,)

@@ -104,13 +104,15 @@ def decisive(name: str, q: Query, plan: Plan, amount: Fraction, decided: bool) -
         "keys": None if plan.keys is None else _digest(plan.keys.rows()),
         "limits": repr(plan.bounding),
         "found": [repr(plan.threshold), repr(plan.selection)],
+        "tallies": [[repr(t) for t in plan.tallies], repr(plan.top)],
         "options": {k: repr(v) for k, v in sorted(q.options.items())},
         "amount": exact_text(amount),
         "decided": decided,
         "rule": [exact_text(x) for x in (q.weight, q.error, q.rows, q.relative_to)],
         "event": [exact_text(x) for x in (event.eps, event.delta, event.rho, event.delta_alone)],
         "parts": [
-            [p.mechanism, p.l1, p.l2_squared, p.fused, exact_text(p.layout.grid.step)] for p in plan.parts
+            [p.mechanism, str(p.l1), str(p.l2_squared), p.fused, exact_text(p.layout.grid.step)]
+            for p in plan.parts
         ],
         "scales": [repr(plan.noise_scale(o)) for o in plan.outputs],
     }

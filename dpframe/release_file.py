@@ -353,7 +353,11 @@ def _asked(name: str, a: Aggregate) -> dict[str, Any]:
     make = statistics().get(a.verb)
     parameters = {} if make is None else inspect.signature(make).parameters
     given = {k: v for k, p in parameters.items() if (v := a.argument(k)) not in (p.default, None)}
-    if make is None or replace(make(**given), name=a.name) != a:
+    try:
+        same = make is not None and replace(make(**given), name=a.name) == a
+    except (DPError, TypeError):
+        same = False
+    if not same:
         raise QueryError(name, f"{a.describe()} can't be written to a file. Hint: a statistic of dpframe")
     return {"statistic": a.verb, **{k: _plain(v) for k, v in given.items()}}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,8 +61,8 @@ class Files:
     paths: tuple[str, ...]
     types: Mapping[str, str] = field(default_factory=dict)
 
-    def open(self, folder: str, scope: str | None) -> pl.LazyFrame:
-        """The table as a lazy frame; reads names and types.
+    def open(self, place: Callable[[str], str]) -> pl.LazyFrame:
+        """The table as a lazy frame; reads names and types. ``place`` says where a typed path lies.
 
         Raises
         ------
@@ -73,10 +73,12 @@ class Files:
         Privacy: the types come from the file's schema, or (CSV) from ``types``: they are never guessed
         from cells, so neighbouring files have the same.
         """
-        paths = [located(p, folder, scope) for p in self.paths]
+        paths = [place(p) for p in self.paths]
         for p in paths:
             if not os.path.isfile(p) or not os.access(p, os.R_OK):
-                raise InputError(f"There is no readable file {p!r}. Hint: paths start at {folder!r}")
+                raise InputError(
+                    f"There is no readable file {p!r}. Hint: the path of a .parquet or .csv file"
+                )
         csv = {p.endswith(".csv") for p in paths}
         if len(csv) > 1 or not all(p.endswith((".csv", ".parquet")) for p in paths):
             raise InputError(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dpframe.session import Session
 
 _REPORTED_DELTA = Fraction(1, 10**6)  # at which a budget in rho is put into words
+_HARDLY_ANY = 14  # e^14 is a million
 _WIDTH = 96
 
 
@@ -97,6 +98,14 @@ def _promise(session: Session, eps: Fraction | None, delta: Fraction) -> str:
             "Nothing limits the total here: the session was opened without a budget.", _WIDTH
         )
     it = "row" if session._policy.unit is None else session._policy.unit_name
+    label = f"eps = {show(eps)}" if _budget(session).eps is not None else _rho(_budget(session).rho)
+    technically = f"\n(Technically: {label}, delta = {show(delta)}.)"
+    if eps > _HARDLY_ANY:
+        text = (
+            f"Hardly anything. A result may be more than a million times more or less likely with any one {it} than"
+            " without it. That protects nobody in practice."
+        )
+        return textwrap.fill(text, _WIDTH) + technically
     replace = session._policy.replace
     other = "if it were another one" if replace else "if it were not in the data"
     believed = "a certain thing about it was true" if replace else "it is in the data"
@@ -114,17 +123,15 @@ def _promise(session: Session, eps: Fraction | None, delta: Fraction) -> str:
         text += " Such odds protect little against somebody who knows much already."
     if delta:
         text += f" This may fail, with a chance of at most {in_words(delta)}."
-    label = f"eps = {show(eps)}" if _budget(session).eps is not None else _rho(_budget(session).rho)
-    return textwrap.fill(text, _WIDTH) + f"\n(Technically: {label}, delta = {show(delta)}.)"
+    return textwrap.fill(text, _WIDTH) + technically
 
 
 def odds(eps: Fraction) -> str:
-    """e^eps, rounded up so that it is never understated."""
-    if eps > 14:
-        return "more than a million"
+    """e^eps to three digits, rounded up so that it is never understated."""
     factor = math.exp(eps)
-    digits = max(0, 2 - math.floor(math.log10(factor)))
-    return f"{math.ceil(factor * 10**digits) / 10**digits:,.{digits}f}"
+    grain = Fraction(10) ** (math.floor(math.log10(factor)) - 2)
+    shown = math.ceil(Fraction(factor) / grain) * grain
+    return f"{int(shown):,}" if grain >= 1 else f"{float(shown):.{2 - math.floor(math.log10(factor))}f}"
 
 
 def _percent(eps: Fraction) -> str:
@@ -162,15 +169,16 @@ def _release(number: int, e: Entry) -> list[str]:
             if bounds is None
             else f"values counted as at least {show(bounds[0])} and at most {show(bounds[1])}; "
         )
-        lines.append(f"   {o.name}: {kept}{_error(o.answer.error(plan.laws, None))}")
+        lines.append(f"   {o.name}: {kept}{_error(o.answer.error(plan.laws, None), o.answer.margin_of)}")
     return lines
 
 
-def _error(margin: float | None) -> str:
+def _error(margin: float | None, of: str) -> str:
     if margin is None:
         return "how exact it is depends on the number of rows; the result comes with its interval"
     shown = f"{margin:,.0f}" if margin >= 1000 else f"{margin:.4g}"
-    return f"within {shown} of the exact figure, 95 times in 100"
+    about = "" if of == "the answer" else f"{of}, "
+    return f"{about}within {shown} of the exact figure, 95 times in 100"
 
 
 def _total(session: Session) -> str:

@@ -125,6 +125,9 @@ class NUnique(Binned):
 class Bracket(Binned):
     """Bounds from a histogram between powers of two; ``bounds`` is the range that they are in."""
 
+    def argument(self, name: str) -> Any:
+        return self.bounds if name == "range" else getattr(self, name, None)
+
     @property
     def numeric(self) -> tuple[Hashable, ...]:
         return (self.column,)

@@ -22,7 +22,12 @@ from dpframe.noise import strips
 from dpframe.sources import Files
 
 PEOPLE = pl.DataFrame(
-    {"x": [10.0, 20.0, 60.0] * 400, "city": ["a", "b", "c"] * 400, "late": [True, False, None] * 400}
+    {
+        "x": [10.0, 20.0, 60.0] * 400,
+        "city": ["a", "b", "c"] * 400,
+        "late": [True, False, None] * 400,
+        "y": [1.0] * 1200,
+    }
 )
 BOUNDS = (0, 100)
 
@@ -101,6 +106,14 @@ def test_a_budget_in_rho_is_divided_in_rho():
             {"a": dp.query(dp.count(), error=1, rows="b")},
             {"eps": 1, "allocation": "adaptive"},
             "no earlier query",
+        ),
+        (
+            {
+                "v": dp.query(dp.vector_sum(["x", "y"], norm=1, ord=1), eps=0.1),
+                "a": dp.query(dp.count(), error=1, relative_to="v"),
+            },
+            {"eps": 1, "allocation": "adaptive"},
+            "'a': relative_to='v' is a query whose answer is a table",
         ),
         ({"a": dp.query(dp.clip_mean("late"), error=1)}, {"eps": 1}, "give a public guess as rows="),
         (
@@ -464,6 +477,15 @@ def test_keys_of_several_columns_from_parquet(tmp_path):
     assert got.select("city", "late").rows() == [("a", True), ("b", False)]
 
 
+def test_one_file_of_keys_serves_queries_by_different_columns(tmp_path):
+    (tmp_path / "k.csv").write_text("city,code\na,7\nb,8\n")
+    frame = PEOPLE.with_columns(code=pl.lit(7))
+    queries = {k: dp.query(dp.count(), groupby=k, keys="k.csv") for k in ("city", "code")}
+    got = dp.BudgetPlan(frame, queries, eps=1, folder=str(tmp_path)).run()
+    assert got["city"].value["city"].to_list() == ["a", "b"]
+    assert got["code"].value["code"].to_list() == [7, 8]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
@@ -604,6 +626,14 @@ def base(**changes):
 )
 def test_a_fingerprint_covers_what_decides_cost_and_noise(change):
     assert base(**change) != base()
+
+
+def test_a_fingerprint_covers_candidates():
+    found = {
+        dp.BudgetPlan(PEOPLE, {"a": dp.top_k("city", 1, candidates=c)}, eps=1).fingerprint
+        for c in (["a", "b"], ["a", "c"], ["b", "a"])
+    }
+    assert len(found) == 3
 
 
 def test_a_fingerprint_holds_no_data_and_no_run():

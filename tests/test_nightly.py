@@ -306,3 +306,34 @@ def test_a_plan_on_a_ledger_is_written_and_read(folder):
     assert again.run()["rows"].replayed
     assert again.log()["replayed"].to_list() == [True] * 3
     assert again.log()["eps"].to_list() == plan.log()["eps"].to_list()
+
+
+def test_every_kind_of_release_is_stored_and_replayed(folder, tmp_path):
+    """Sums, means, tables, choices and tallies come back from a ledger as they were."""
+    frame = pl.DataFrame({"x": [1.0, 2.0, 9.0] * 100, "g": ["a", "b", "c"] * 100})
+    queries = {
+        "n": dp.count(),
+        "var": dp.clip_var("x", bounds=(0, 9)),
+        "median": dp.median("x", bounds=(0, 9)),
+        "top": dp.top_k("g", 2, candidates=["a", "b", "c", "d"]),
+        "bins": dp.histogram("x", edges=[0, 5, 10]),
+        "groups": dp.query(groupby="g", delta=1e-6),
+        "by": dp.query(dp.count(), m=dp.median("x", bounds=(0, 9)), groupby="g", keys=["a", "d"]),
+    }
+    dp.Ledger.create(folder / "all.db", eps=100, delta=1e-5).close()
+
+    def plan():
+        return dp.BudgetPlan(
+            frame, queries, eps=100, delta=1e-5, name="all", ledger="all.db", folder=str(folder)
+        )
+
+    first, again = plan().run(), plan().run()
+    assert all(r.replayed for r in again.values())
+    for name in queries:
+        for ending in ("csv", "parquet"):
+            first[name].write(tmp_path / f"first.{ending}")
+            again[name].write(tmp_path / f"again.{ending}")
+            assert (tmp_path / f"first.{ending}").read_bytes() == (tmp_path / f"again.{ending}").read_bytes()
+    ledger = dp.Ledger(folder / "all.db")
+    assert len(ledger.entries()) == len(queries)
+    ledger.close()

@@ -319,6 +319,44 @@ def test_statistics_are_those_of_the_package():
     assert not {"query", "public", "frame", "mechanism"} & set(statistics())
 
 
+STATISTICS = {
+    "count": [dp.count(), dp.count("x", round=-1)],
+    "clip_sum": [dp.clip_sum("x", B=3, nonnegative=True)],
+    "clip_mean": [dp.clip_mean("x", bounds=(0, 9), n=100)],
+    "clip_var": [dp.clip_var("x", bounds=(0, 9), ddof=0, raw=True)],
+    "clip_std": [dp.clip_std("x", bounds=(0, 9))],
+    "clip_wmean": [dp.clip_wmean("x", weights="k", bounds=(0, 9), weight_bounds=(0, 2.5))],
+    "clip_cov": [dp.clip_cov(["x", "k"], B=2), dp.clip_cov(["x", "k"], bounds=[(0, 1), (2, 3)], ddof=0)],
+    "clip_corr": [dp.clip_corr(["x", "k"], bounds=(0, 9))],
+    "vector_sum": [dp.vector_sum(["x", "k"], norm=2.5, ord=1), dp.vector_sum("v", norm=1, dim=2, ord=1)],
+    "vector_mean": [dp.vector_mean(["x", "k"], norm=1, ord=1, n=100)],
+    "count_units": [dp.count_units()],
+    "histogram": [dp.histogram("x", edges=[0, 1, 2.5])],
+    "quantile": [dp.quantile("x", [0.5, 0.9], bounds=(0, 9)), dp.quantile("x", 0.1, candidates=[1, 2])],
+    "median": [dp.median("x", bounds=(0, 9))],
+    "iqr": [dp.iqr("x", bounds=(0, 9))],
+    "n_unique": [dp.n_unique("city")],
+    "top_k": [dp.top_k("city", 2, candidates=["a", "b", "c"])],
+    "bounds": [dp.bounds("x", range=(-100, 100)), dp.bounds("x")],
+}
+
+
+@pytest.mark.parametrize(("name", "asked"), [(k, a) for k, v in STATISTICS.items() for a in v])
+def test_every_statistic_goes_to_a_file_and_back(folder, name, asked):
+    assert set(STATISTICS) <= set(statistics())
+    frame = pl.read_parquet(folder / "people.parquet").with_columns(
+        u=pl.int_range(pl.len()), v=pl.concat_list(pl.col("x"), pl.col("x"))
+    )
+    frame.write_parquet(folder / "more.parquet")
+    unit = {"unit": "u", "max_rows": 1} if name == "count_units" else {}
+    plan = dp.BudgetPlan("more.parquet", {"a": asked}, eps=5, folder=str(folder), **unit)
+    plan.to_release_file(folder / "q3.toml")
+    again = dp.BudgetPlan.from_release_file(folder / "q3.toml")
+    assert again.queries["a"].statistics == plan.queries["a"].statistics
+    assert again.fingerprint == plan.fingerprint
+    assert set(again.run()) == {"a"}
+
+
 # ---- lines ----
 
 

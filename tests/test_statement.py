@@ -51,13 +51,15 @@ def test_delta_rho_and_large_budgets_in_words():
     assert "a chance of at most 1 in 1,000,000." in flat(stated(eps=1, delta=1e-6))
     assert "may fail" not in stated(eps=1)
     assert "protect little" in flat(stated(eps=6))
+    assert "protects nobody in practice" in flat(stated(eps=15))
+    assert "(Technically: eps = 15, delta = 0.)" in stated(eps=15)
     rho = flat(stated(rho=0.5))
     assert "(Technically: rho = 0.5, delta = 1e-06.)" in rho
     assert f"{odds(Fraction(5.221534).limit_denominator(10**6))} times" in rho
 
 
 @pytest.mark.parametrize(
-    "eps", [Fraction(1, 10**6), Fraction(1, 10), 1, Fraction(7, 3), 9, Fraction(139, 10)]
+    "eps", [Fraction(1, 10**6), Fraction(1, 10), 1, Fraction(7, 3), 9, Fraction(139, 10), 28]
 )
 def test_odds_are_never_understated(eps):
     shown = float(odds(Fraction(eps)).replace(",", ""))
