@@ -17,7 +17,7 @@ from dpframe.payload import from_bytes, to_bytes
 from dpframe.plan import Plan
 from dpframe.release import Release
 from dpframe.schema import Counts, Source
-from dpframe.session import Session, check_part
+from dpframe.session import Session, check_part, check_windows
 from dpframe.strict import check_strict
 
 
@@ -62,6 +62,7 @@ def run(
         )
     check_part(session, source)
     check_strict(session, source)
+    check_windows(session)
     receipt = charging.charge(session, plan.charge, label, source.identity, request_id)
     failure: type[BaseException] | None = None
     noisy = keys = found = told = None
@@ -71,6 +72,7 @@ def run(
             noisy, found = _noisy(
                 plan, source.aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt)
             )
+            check_windows(session)
             if receipt.tickets:
                 receipt.store(to_bytes(noisy, found))
         else:
