@@ -3,13 +3,14 @@
 Privacy: a row (a unit in up to L0 parts) is in one part, and under replace_one the old and the new
 row may be in two, so c = 1, L0 or 2*L0 parts of a neighbour differ; each spends at most its cap, however
 adaptively. The object is charged c times the cap when it is made. Which parts of a unit count is
-chosen once, with one salt, for the life of the object.
+chosen once, with one salt, for the life of the object. On a ledger with a window parts answer only as long as
+the window holds the charge.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -135,9 +136,12 @@ def make_partition(
     payer = current(session)
     check_part(payer, source)
     check_strict(payer, source)
+    paid = payer._paid
     if table.size:
-        charging.charge(payer, charge, label)
-    parts = _parts(source, types, table, bounding, budget, policy, limits)
+        paid = [*paid, *charging.charge(payer, charge, label).tickets]
+    parts = _parts(
+        source, types, table, bounding, lambda inside: part_session(budget, policy, inside, paid), limits
+    )
     return Partition(parts, charge)
 
 
@@ -151,8 +155,7 @@ def _parts(
     types: Any,
     table: KeyTable,
     bounding: Any,
-    budget: Budget,
-    policy: Policy,
+    session: Callable[[Limits], Session],
     limits: Limits,
 ) -> dict[Any, Part]:
     failure: type[BaseException] | None = None
@@ -167,6 +170,4 @@ def _parts(
             f"partition_by failed in the engine with {failure.__name__} after it was charged."
         )
     inside = Limits(limits.max_groups, limits.max_rows_per_group, limits.max_rows_per_group)
-    return {
-        key: Part(key, make, part_session(budget, policy, inside)) for key, make in zip(table.rows(), makers)
-    }
+    return {key: Part(key, make, session(inside)) for key, make in zip(table.rows(), makers)}

@@ -18,7 +18,7 @@ from dpframe.payload import from_bytes, to_bytes
 from dpframe.plan import Plan
 from dpframe.release import Release
 from dpframe.schema import Counts, KeyColumns, Source
-from dpframe.session import Session, check_part
+from dpframe.session import Session, check_part, check_windows
 from dpframe.strict import check_strict
 
 
@@ -63,12 +63,14 @@ def run(
         )
     check_part(session, source)
     check_strict(session, source)
+    check_windows(session)
     receipt = charging.charge(session, plan.charge, label, source.identity, request_id)
     failure: type[BaseException] | None = None
     noisy = keys = found = told = None
     try:
         if receipt.stored is None:
             noisy, found = _noisy(plan, _exact(plan, source, int(words(1)[0])))
+            check_windows(session)
             if receipt.tickets:
                 receipt.store(to_bytes(noisy, found))
         else:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from dpframe.accounting.report import Report
-    from dpframe.ledger import Ledger
+    from dpframe.ledger import Ledger, Ticket
     from dpframe.release import Release
     from dpframe.schema import Source
     from dpframe.statement import Statement
@@ -176,6 +176,7 @@ class Session:
         self._outer: tuple[Session, ...] = ()
         self._inherited: tuple[Session, ...] = ()
         self._part = False
+        self._paid: list[tuple[Ledger, Ticket]] = []  # of a part: what pays for its answers
         self._depth = 0
         self._strict = False
         self._split = False
@@ -521,10 +522,12 @@ class Session:
         raise TypeError("A session can't be pickled: a copy would have its budget twice.")
 
 
-def part_session(budget: Budget, policy: Policy, limits: Limits) -> Session:
+def part_session(
+    budget: Budget, policy: Policy, limits: Limits, paid: list[tuple[Ledger, Ticket]]
+) -> Session:
     """The session of one part of a partition: its cap was charged when the partition was made."""
     session = _share(budget, policy, limits)
-    session._part = True
+    session._part, session._paid = True, paid
     return session
 
 
@@ -543,6 +546,15 @@ def check_part(session: Session, source: Source) -> None:
         raise InputError(
             "A part of a partition is asked with its own cap, and the cap is for it alone. Hint: part.dp"
         )
+
+
+def check_windows(session: Session) -> None:
+    """Refuse an answer of a part that would leave in a window that does not hold the partition's charge.
+
+    Privacy: a window's budget is for what is released in it, and a charge that has left it is counted no more.
+    """
+    for ledger, ticket in session._paid:
+        ledger.check_window(ticket)
 
 
 def _opened(ledger: Any) -> Ledger:

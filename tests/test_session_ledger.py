@@ -13,6 +13,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 from conftest import as_kind, as_polars
+from ledger_tools import Clock
 
 import dpframe as dp
 from dpframe.engine.polars import PolarsSource
@@ -252,9 +253,8 @@ def test_an_answer_that_was_dropped_is_nowhere_in_the_traceback(path, monkeypatc
         raise dp.LedgerError("The disk is full.")
 
     monkeypatch.setattr(Ledger, "store", full)
-    with dp.Session(ledger=path):
-        with pytest.raises(dp.LedgerError, match="full") as failed:
-            ROWS.dp.clip_sum("x", bounds=(0, 10), eps=1, request_id=request_id)
+    with dp.Session(ledger=path), pytest.raises(dp.LedgerError, match="full") as failed:
+        ROWS.dp.clip_sum("x", bounds=(0, 10), eps=1, request_id=request_id)
     noisy = int(from_bytes(drawn.pop())[0][0][0])
     error = failed.value
     assert error.__context__ is None
@@ -361,6 +361,41 @@ def test_a_partition_is_charged_to_the_ledger(path):
         for part in ROWS.dp.partition_by("g", keys=["a", "b"], eps=0.5).values():
             part.dp.count(eps=0.5)
     assert s.spent == 0.5
+
+
+def test_parts_answer_only_while_the_window_holds_their_charge(tmp_path, monkeypatch):
+    clock = Clock(monkeypatch)
+    Ledger.create(tmp_path / "w.db", eps=1, window="1h").close()
+    with dp.Session(ledger=tmp_path / "w.db") as s:
+        parts = ROWS.dp.partition_by("g", keys=["a", "b"], eps=1)
+        inner = parts["b"].dp.partition_by("user", keys=[1, 3], eps=0.5)
+        clock.move(3599)
+        parts["a"].dp.count(eps=0.5)
+        clock.move(1)
+        ROWS.dp.count(eps=1)  # the window is empty again
+        for part in (parts["a"], *inner.values()):
+            before = part.session.spent
+            with pytest.raises(dp.LedgerError, match="1 hour after its charge"):
+                part.dp.count(eps=0.5)
+            assert part.session.spent == before
+        assert s.spent == 1
+
+
+def test_a_part_that_answers_too_late_is_not_heard(tmp_path, monkeypatch):
+    clock = Clock(monkeypatch)
+    Ledger.create(tmp_path / "w.db", eps=1, window="1h").close()
+    aggregate = PolarsSource.aggregate
+
+    def slow(*args):
+        clock.move(3600)
+        return aggregate(*args)
+
+    with dp.Session(ledger=tmp_path / "w.db"):
+        part = ROWS.dp.partition_by("g", keys=["a", "b"], eps=1)["a"]
+        monkeypatch.setattr(PolarsSource, "aggregate", slow)
+        with pytest.raises(dp.LedgerError, match="1 hour after its charge"):
+            part.dp.count(eps=1)
+        assert part.session.releases == []
 
 
 # ---- nothing true is kept; nothing is lost ----

@@ -278,15 +278,25 @@ class Ledger:
                 " with the same request_id"
             )
         now = self._log.now()
-        if not self._log.known.in_window(charged, now):
-            raise LedgerError(
-                f"The answer came more than {length(self.window or dt.timedelta(0))} after its charge, so no window"
-                " holds both; it was dropped. The charge stands. Hint: ask again with the same request_id"
-            )
+        self._check_window(charged, now)
         name = digest(payload)
         self._log.store.keep(payload)
         self._log.store.end_lease(ticket.sequence)
         return self._log.append("release", now, of=ticket.sequence, digest=name, size=len(payload))
+
+    def check_window(self, ticket: Ticket) -> None:
+        """LedgerError if an answer to ``ticket`` would leave now in a window that does not hold its charge."""
+        if self.window is not None:
+            with self._log.reading():
+                self._check_window(self._log.known.charges[ticket.sequence], self._log.now())
+
+    def _check_window(self, charged: Charged, now: dt.datetime) -> None:
+        if not self._log.known.in_window(charged, now):
+            raise LedgerError(
+                f"The answer came more than {length(self.window or dt.timedelta(0))} after its charge, so no window"
+                " holds both; it was dropped. The charge stands. Hint: ask again with the same request_id, or make"
+                " the partition anew"
+            )
 
     def fail(self, ticket: Ticket) -> None:
         """Give up the lease of ``ticket``, so that the same request may be asked again. The charge stands."""
