@@ -28,6 +28,11 @@ class Answer(ABC):
 
     integer: bool = False
 
+    @property
+    def worth(self) -> Fraction | None:
+        """What one step of its first coordinate is worth, in the answer's unit; None for cells, which hold rows."""
+        return None
+
     @abstractmethod
     def value(self, noisy: Noisy) -> npt.NDArray[Any]:
         """The answer, int64 when ``integer`` and float64 otherwise."""
@@ -57,6 +62,10 @@ class Linear(Answer):
     const: Fraction = Fraction(0)
     integer: bool = False
     clamp: Bounds | None = None
+
+    @property
+    def worth(self) -> Fraction | None:
+        return abs(self.terms[0][1]) if len(self.terms) == 1 else None
 
     def value(self, noisy: Noisy) -> npt.NDArray[Any]:
         if self.integer and self._exact:

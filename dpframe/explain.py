@@ -100,7 +100,7 @@ def _output(plan: Plan, o: Output, rows: float | None) -> list[str]:
     part = plan.parts[o.part]
     l1, l2 = plan.sensitivity(o)
     noises = len(o.answer.coordinates())
-    unit = " rows" if noises > 1 or o.question.verb == "count" else ""
+    unit = " rows" if o.answer.worth is None or o.question.verb == "count" else ""
     lines = [f"  {o.name}: {o.question.describe()}"]
     lines.append(f"    sensitivity  L1 {_n(l1)}, L2 {_n(l2)}{unit}")
     lines.append(

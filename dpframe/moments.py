@@ -220,6 +220,10 @@ class Quotient(Answer):
     count: int
     limit: Fraction
 
+    @property
+    def worth(self) -> Fraction | None:
+        return self.unit
+
     def value(self, noisy: Noisy) -> Floats:
         top, n = self._sums(noisy)
         return np.clip(top / np.maximum(n, 1), -float(self.limit), float(self.limit))

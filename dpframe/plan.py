@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from dpframe.answers import Answer, Linear
+from dpframe.answers import Answer
 from dpframe.budget import Cost, Event
 from dpframe.calibrate import Loss, RunnerUp
 from dpframe.errors import InputError, typed
@@ -238,10 +238,8 @@ class Plan:
 
     def output_unit(self, output: Output) -> Fraction:
         """What one step of the output's coordinates is worth: the answer's unit, or rows for cells."""
-        layout = self.parts[output.part].layout
-        if isinstance(output.answer, Linear) and len(output.answer.terms) == 1:
-            return abs(output.answer.terms[0][1])
-        return Fraction(1, layout.row)
+        worth = output.answer.worth
+        return Fraction(1, self.parts[output.part].layout.row) if worth is None else worth
 
     def sensitivity(self, output: Output) -> tuple[float, float]:
         """(L1, L2) of an output, in its ``output_unit``."""

@@ -86,7 +86,8 @@ class Release:
         -------
         (low, high), or a frame with ``<output>_low`` and ``<output>_high``
             For counts and sums from the law itself; for means Fieller's interval (approximate only
-            in that it is cut to the bounds, never too short).
+            in that it is cut to the bounds, never too short); for variances, covariances, correlations
+            and quotients as ``dpframe.moments`` says (to first order, with a margin for the second).
         """
         level = _level(level)
         ends: dict[str, npt.NDArray[Any]] = {}
@@ -189,7 +190,7 @@ class Release:
         plan = self._plan
         part = plan.parts[o.part]
         l1, l2 = plan.sensitivity(o)
-        cells = len(o.answer.coordinates()) > 1
+        cells = o.answer.worth is None
         facts: dict[str, Any] = {
             "question": o.question.describe(),
             "mechanism": part.mechanism,

@@ -155,7 +155,7 @@ class Session:
                 f"The ledger {book.path} has accountant={usual!r}; accountant={typed(accountant)} was given. Hint: leave it out"
             )
         self._setup(budget, policy, limits, book, scope)
-        self.strict = strict
+        self._strict = strict
         _open.add(self)
 
     def _setup(
@@ -177,7 +177,7 @@ class Session:
         self._inherited: tuple[Session, ...] = ()
         self._part = False
         self._depth = 0
-        self.strict = False
+        self._strict = False
         self._split = False
         self._whole: Session | None = None  # the session that this one is a share of
         self._warned_id = self._said = False
@@ -350,6 +350,11 @@ class Session:
         )
 
     @property
+    def strict(self) -> bool:
+        """Whether lazy frames must be row by row."""
+        return self._strict
+
+    @property
     def neighbors(self) -> str:
         """The neighbouring relation."""
         return self._policy.neighbors
@@ -482,7 +487,7 @@ class Session:
 
     def _child(self, budget: Budget) -> Session:
         child = _share(budget, self._policy, self._limits)
-        child._whole, child.strict = self, self.strict
+        child._whole, child._strict = self, self._strict
         child._outer = child._inherited = self._outer
         _open.add(child)
         return child

@@ -155,6 +155,10 @@ def test_declared_sensitivities(relation, grouped, order):
         l1, l2 = plan.plan.sensitivity(plan.plan.outputs[0])
     assert l2 == pytest.approx(8 * twice)
     assert l1 == pytest.approx(8 * twice * (1 if order == 1 else math.sqrt(2)))
+    with dp.Session(eps=10, neighbors=relation):
+        mean = plans.vector_mean(["x", "y"], norm=8, ord=order, eps=2)
+        assert mean.l2["x"] == pytest.approx(l2), "of the sum, in the components' unit"
+        assert mean.scale["x"] == pytest.approx(l1)  # two parts at eps 2
 
 
 @each_relation
