@@ -512,7 +512,7 @@ def test_after_the_end_everything_is_refused_and_everything_still_prints():
 def test_a_table_that_can_not_be_written_stays_paid(tmp_path):
     with dp.Session(eps=1) as s:
         DF.dp.count(eps=0.4)
-        with pytest.raises(OSError, match="nowhere"):
+        with pytest.raises(dp.InputError, match="nowhere"):
             s.last.write(tmp_path / "nowhere" / "t.csv")
         with pytest.raises(dp.InputError, match="parquet"):
             s.last.write(tmp_path / "t.xlsx")
