@@ -35,11 +35,6 @@ class Answer(ABC):
         """What one step of its first coordinate is worth, in the answer's unit; None for cells, which hold rows."""
         return None
 
-    @property
-    def worth(self) -> Fraction | None:
-        """What one step of its first coordinate is worth, in the answer's unit; None for cells, which hold rows."""
-        return None
-
     @abstractmethod
     def value(self, noisy: Noisy) -> npt.NDArray[Any]:
         """The answer, int64 when ``integer`` and float64 otherwise."""
