@@ -30,6 +30,7 @@ from dpframe.mechanisms.registry import names as mechanisms
 from dpframe.plan import Plan
 from dpframe.query import Query, query
 from dpframe.release import Release
+from dpframe.scores import select
 from dpframe.second import clip_corr, clip_cov, clip_std, clip_var, clip_wmean
 from dpframe.session import Session
 from dpframe.stats import clip_mean, clip_sum, count, count_units
@@ -112,6 +113,7 @@ __all__ = [
     "ratio",
     "register_mechanism",
     "rho_of_eps",
+    "select",
     "top_k",
     "unregister_mechanism",
     "vector_mean",

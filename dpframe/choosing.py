@@ -49,14 +49,6 @@ class Choosing(Aggregate):
     def in_rows(self) -> bool:
         return True
 
-    @abstractmethod
-    def tally(self, column: Column) -> Tally:
-        """The bins, one for each candidate; InputError for a column that has none."""
-
-    @abstractmethod
-    def chooser(self, column: Column, reach: Reach, target: Target, mechanism: str) -> Chooser:
-        """The calibrated mechanism; ``mechanism`` is "exponential" or "permute_and_flip"."""
-
     def points(self, column: Column) -> Points | None:
         """The candidates as numbers, if they are."""
         return None
@@ -70,6 +62,19 @@ class Choosing(Aggregate):
         return ChoiceLayout(
             "choice", UNIT_GRID, (), Move(1, 1), start, width=width, points=self.points(column)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Choosing):
+    """Candidates are compared by the rows in their bins."""
+
+    @abstractmethod
+    def tally(self, column: Column) -> Tally:
+        """The bins, one for each candidate; InputError for a column that has none."""
+
+    @abstractmethod
+    def chooser(self, column: Column, reach: Reach, target: Target, mechanism: str) -> Chooser:
+        """The calibrated mechanism; ``mechanism`` is "exponential" or "permute_and_flip"."""
 
 
 def mechanism_for(a: Choosing, asked: str, *, pure: bool, alone: bool) -> str:
@@ -95,7 +100,7 @@ def mechanism_for(a: Choosing, asked: str, *, pure: bool, alone: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantile(Choosing):
+class Quantile(Counted):
     ranks: tuple[Fraction, ...] = ()
     many: bool = False
     candidates: tuple[Fraction, ...] | None = None
@@ -180,7 +185,7 @@ class Quantile(Choosing):
 
 
 @dataclass(frozen=True, slots=True)
-class TopK(Choosing):
+class TopK(Counted):
     k: int = 1
     candidates: Any = field(default=None, hash=False, compare=False, repr=False)
 

@@ -54,6 +54,23 @@ class Fixed(Index):
 
 
 @dataclass(frozen=True, slots=True)
+class Named(Index):
+    """The chosen ones of some names, best first."""
+
+    piece: int
+    width: int
+    title: str
+    names: tuple[str, ...]
+
+    def lines(self, source: Source) -> KeyColumns:
+        make = pd.Series if source.library == "pandas" else pl.Series
+        return KeyColumns(source.library, {self.title: make(list(self.names))})
+
+    def places(self, noisy: Ints) -> Ints:
+        return noisy
+
+
+@dataclass(frozen=True, slots=True)
 class Chosen(Index):
     """The chosen values among public candidates, best first."""
 

@@ -160,6 +160,32 @@ class ChoicePiece:
 
 
 @dataclass(frozen=True, slots=True)
+class BestPiece:
+    """Candidates chosen by their sums, in every group. ``noise`` is the chooser."""
+
+    sums: tuple[tuple[Coordinate, int], ...]  # of every candidate: its coordinate, and the measure it is of
+    noise: Chooser
+    part: int
+
+    tallied = False
+    measure = 0
+
+    @property
+    def text(self) -> str:
+        """Which integers it releases, in words that are equal for equal ones."""
+        return repr((self.sums, self.noise))
+
+    def draw(self, exact: Counts) -> Ints:
+        """The chosen places, those of the first group first.
+
+        Privacy: the chooser sees one group's sums at a time; a group without rows is drawn for alike.
+        """
+        sums = np.array([c.of(exact, m) for c, m in self.sums])
+        places = np.arange(len(self.sums))
+        return np.array([self.noise.choose(places, sums[:, g]) for g in range(sums.shape[1])]).ravel()
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """The layout of one column with its sensitivity in steps and the share of the budget it was given."""
 
@@ -211,7 +237,7 @@ class Plan:
     """
 
     outputs: tuple[Output, ...]
-    pieces: tuple[Piece | ChoicePiece, ...]
+    pieces: tuple[Piece | ChoicePiece | BestPiece, ...]
     parts: tuple[Part, ...]
     measures: tuple[Measure, ...]
     tallies: tuple[Tally, ...]

@@ -13,17 +13,18 @@ from dpframe.answers import Linear
 from dpframe.bins import Tally
 from dpframe.budget import Event, compose
 from dpframe.calibrate import Asked, choose, worst
-from dpframe.choosing import Choosing, mechanism_for
+from dpframe.choosing import Choosing, Counted, mechanism_for
 from dpframe.errors import InputError, did_you_mean
 from dpframe.families import ROWS, UNITS, Family, lay_out, widest
 from dpframe.index import Index
 from dpframe.keys import KeyTable, key_table
 from dpframe.layout import Layout, bins_layout, distinct_layout
 from dpframe.mechanisms.base import Target
-from dpframe.mechanisms.choosers import Reach
+from dpframe.mechanisms.choosers import Chooser, Reach
 from dpframe.mechanisms.laplace import pure_rho
-from dpframe.plan import ChoicePiece, Output, Part, Piece, Plan, Policy, Request
+from dpframe.plan import BestPiece, ChoicePiece, Output, Part, Piece, Plan, Policy, Request
 from dpframe.schema import MEASURABLE, Bounding, Column, Measure
+from dpframe.scores import Scored
 from dpframe.stats import Aggregate, Count
 from dpframe.units import make_bounding
 from dpframe.unknown import KeySelection, Threshold, least_threshold, per_key_delta
@@ -243,7 +244,7 @@ class _State:
         self.groups = (bounding.groups or 1) if bounding else 1
         self.by_units = bounding is not None and bounding.rows > 1 and threshold_on != "rows"
         self.parts: list[Part] = []
-        self.pieces: list[Piece | ChoicePiece] = []
+        self.pieces: list[Piece | ChoicePiece | BestPiece] = []
         self.measures: list[Measure] = []
         self.tallies: list[Tally] = []
         self.outputs: list[Output] = []
@@ -278,15 +279,24 @@ class _State:
             self.choose(a, share(1), request, types)
 
     def choose(self, a: Choosing, target: Target, request: Request, types: Mapping[Hashable, Column]) -> None:
-        column = types[a.column]
         alone = all(isinstance(x, Choosing) for x in request.aggregates)
         mechanism = mechanism_for(a, request.mechanism, pure=request.pure, alone=alone)
         reach = Reach(self.policy.replace, self.several, self.rows, self.groups)
-        chooser = a.chooser(column, reach, target, mechanism)
-        part, moved = len(self.parts), chooser.sensitivity
-        layout = a.layout(len(self.pieces), column, chooser.width)
+        part, fold = len(self.parts), self.rows * self.groups if self.bounding else None
+        piece: ChoicePiece | BestPiece
+        if isinstance(a, Scored):
+            sums = a.sums(types, fold)
+            where = tuple((coordinate, self._measure(measure)) for coordinate, measure, _ in sums)
+            chooser: Chooser = a.chooser(sums[0][2], reach, target)
+            piece = BestPiece(where, chooser, part)
+        else:
+            assert isinstance(a, Counted)
+            chooser = a.chooser(types[a.column], reach, target, mechanism)
+            piece = ChoicePiece(self._tally(a.tally(types[a.column])), chooser, part)
+        moved = chooser.sensitivity
+        layout = a.layout(len(self.pieces), types[a.column], chooser.width)
         self.parts.append(Part(layout, a.column, moved, moved**2, chooser.mechanism, 1, chooser.event))
-        self.pieces.append(ChoicePiece(self._tally(a.tally(column)), chooser, part))
+        self.pieces.append(piece)
         each = zip(a.names, a.answers([layout]))
         self.outputs += [Output(n, a, answer, part) for n, answer in each]
         self.events.append(chooser.event)

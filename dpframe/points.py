@@ -174,9 +174,9 @@ class Places(_Choice):
 
     piece: int
     width: int
+    margin_of: str = "the counts of those chosen, in rows"
 
     integer = True
-    margin_of = "the counts of those chosen, in rows"
 
     def value(self, noisy: Noisy) -> npt.NDArray[Any]:
         return np.tile(np.arange(1, self.width + 1), len(noisy[self.piece]) // self.width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, Generic, TypeVar, Unpack
 
-from dpframe import choosing, stats, tabulate
+from dpframe import choosing, scores, stats, tabulate
 from dpframe.bound import Options
 from dpframe.budget import Number
 from dpframe.calls import checked
@@ -245,6 +245,53 @@ class SpreadVerbs(Generic[R]):
         if candidates is None and options.get("delta") is not None:
             return self._values(column, None, options, top=choosing.checked_k(column, k))
         return self._ask((choosing.top_k(column, k, candidates=candidates),), options, scalar=True)
+
+    @verb
+    def select(
+        self,
+        columns: Any,
+        *,
+        bounds: tuple[Number, Number] | None = None,
+        B: Number | None = None,
+        k: int = 1,
+        **options: Unpack[Options],
+    ) -> R:
+        """Choose the candidate with the largest utility, where a column says what each row adds to it.
+
+        Parameters
+        ----------
+        columns : list of column names
+            One for each candidate: Boolean, integer, float or Decimal.
+        bounds : (low, high), or B for (-B, B)
+            Of every cell, from knowledge; Boolean columns need none.
+        k : int
+            How many to choose, best first.
+        **options
+            See :class:`~dpframe.bound.Options`.
+
+        Returns
+        -------
+        frame with ``candidate`` and ``rank`` (k rows, best first); of groups k rows for each, after the keys
+
+        Raises
+        ------
+        InputError, MechanismError, BudgetExceeded, NoSession
+            As for ``count``.
+
+        Notes
+        -----
+        Privacy: eps-DP per protected unit (rho = eps**2/(8 k)); no utility is released. See :func:`dpframe.select`.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> votes = pl.DataFrame({"tea": [True, True, False], "coffee": [False, True, False]})
+        >>> with dp.Session(eps=1e6):
+        ...     votes.dp.select(["tea", "coffee"], eps=1e3).rows()
+        [('tea', 1)]
+        """
+        asked = scores.select(columns, bounds=bounds, B=B, k=k)
+        return self._ask((asked,), options, scalar=True)
 
     @verb
     def bounds(

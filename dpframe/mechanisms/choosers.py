@@ -266,3 +266,31 @@ def largest(candidates: int, k: int, reach: Reach, target: Target, mechanism: st
     twice = 2 if reach.replace else 1
     rate = eps / (k * twice * reach.rows * reach.groups)
     return Largest(candidates, k, rate, Fraction(twice * reach.rows), mechanism, event)
+
+
+@dataclass(frozen=True, slots=True)
+class Best(Largest):
+    """:class:`Largest` for sums in steps of ``step``; everything it tells is in the answer's unit."""
+
+    step: Fraction = Fraction(1)
+
+    @property
+    def scale(self) -> Fraction:
+        return self.step / self.rate
+
+    def error(self, level: float) -> float:
+        return float(self.step) * Largest.error(self, level)
+
+
+def best(candidates: int, k: int, across: int, step: Fraction, reach: Reach, target: Target) -> Best:
+    """Calibrate :class:`Best`; one row moves a candidate's sum by amounts that lie within ``across`` steps of each other.
+
+    Privacy: a row adds to every sum a number of [low, high], or nothing, so a row that appears or vanishes moves
+    all sums by amounts whose range is at most across = max(high, 0) - min(low, 0): the probability of no choice
+    changes by more than e**(rate * across). A row that becomes another does both. A unit: R times, in L0
+    groups; k draws share eps.
+    """
+    eps, event = share(target, k, reach.groups)
+    twice = 2 if reach.replace else 1
+    moved = twice * across * reach.rows
+    return Best(candidates, k, eps / (k * moved * reach.groups), moved * step, "exponential", event, step)
