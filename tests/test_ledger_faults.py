@@ -23,7 +23,7 @@ from ledger_tools import AUDIT, Child, Clock, claim, spent
 
 import dpframe as dp
 import dpframe.ledger as package
-from dpframe.ledger import anchor, rows, store
+from dpframe.ledger import anchor, locks, rows, store
 from dpframe.ledger.sums import Sums
 
 HOME = str(Path(package.__file__).parent)
@@ -627,6 +627,28 @@ def test_an_interrupt_while_rows_are_read_counts_nothing_twice(path, monkeypatch
             reader.state()
     assert spent(reader) == spent(writer) == Fraction(3, 10)
     assert len(reader.entries()) == 1
+
+
+@pytest.mark.parametrize("call", ["os.getpid", "fcntl.flock", "contextlib.suppress"])
+def test_no_call_that_an_interrupt_could_stop_comes_before_the_writers_lock_is_given_back(
+    path, monkeypatch, call
+):
+    """Signals are heard after calls of Python; closing the file by ``with`` is none."""
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    dp.Ledger.create(path, eps=1).close()
+    kept = []  # as a notebook keeps the last traceback, with the frames in it
+    with monkeypatch.context() as m:
+        try:
+            with locks.writing(str(path), 1):
+                m.setattr(f"dpframe.ledger.locks.{call}", interrupted)
+        except KeyboardInterrupt as e:
+            kept.append(e)
+    with locks.writing(str(path), 1):
+        pass
+    assert not kept
 
 
 def test_nothing_falls_back_to_memory(path):
