@@ -651,6 +651,17 @@ def test_no_call_that_an_interrupt_could_stop_comes_before_the_writers_lock_is_g
     assert not kept
 
 
+@pytest.mark.parametrize("how", ["BEGIN", "BEGIN IMMEDIATE"])
+def test_a_transaction_that_an_interrupt_left_open_is_no_damage(path, how):
+    ledger = dp.Ledger.create(path, eps=1)
+    ledger.reserve(claim(0.3))
+    ledger._log.store.connection().execute(how)
+    assert spent(ledger) == Fraction(3, 10)
+    ledger._log.store.connection().execute(how)
+    ledger.reserve(claim(0.3))
+    assert spent(ledger) == spent(dp.Ledger(path)) == Fraction(3, 5)
+
+
 def test_nothing_falls_back_to_memory(path):
     """After a fault the same object refuses until the file is right again, and counts from the file."""
     used(path)
