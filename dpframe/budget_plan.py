@@ -128,6 +128,11 @@ class BudgetPlan:
                     "ledger= keeps what was paid for under the plan's name, so the plan needs one, and another than"
                     " every other plan on the ledger. Hint: name='arrivals'"
                 )
+            if "/" in name:
+                raise InputError(
+                    f"name={name!r} has a '/', which stands between the plan's name and the query's in what was paid"
+                    " for. Hint: name='arrivals-2026'"
+                )
             typed_policy["ledger"] = os.fspath(ledger)
         self._folder, self._scope = os.getcwd() if folder is None else os.fspath(folder), scope
         self._session = self._open(typed_policy)
@@ -344,13 +349,26 @@ class BudgetPlan:
             raise QueryError(name, f"more than the plan's budget: {over}", about)
 
     def _check_ledger(self) -> None:
-        """Raise BudgetExceeded where the ledger would not grant the queries that were not paid for yet."""
+        """Raise BudgetExceeded where the ledger would not grant the queries that were not paid for yet.
+
+        And QueryError for one that was paid for as another question (where its amount is settled).
+        """
         ledger = self._session.ledger
         if ledger is None:
             return
-        paid = {e.request_id for e in ledger.entries(self._scope) if e.scope == self._scope}
-        todo = {n: t for n, t in self._turns().items() if self._asked.requests[n] not in paid}
-        costs = {n: self._asked.bind(n, t.amount).plan.charge for n, t in todo.items()}
+        paid = {e.request_id: e for e in ledger.entries(self._scope) if e.scope == self._scope}
+        turns, requests = self._turns(), self._asked.requests
+        charges = {n: self._asked.bind(n, t.amount).plan.charge for n, t in turns.items()}
+        for n, charge in charges.items():
+            entry = paid.get(requests[n])
+            if entry is not None and turns[n].decided and entry.fingerprint != charge.details().fingerprint:
+                raise QueryError(
+                    n,
+                    f"it was charged on {entry.time.isoformat(' ', 'seconds')} for another question, or with other"
+                    f" parameters: {entry.question}, {entry.cost}. Nothing was spent. Hint: another name for the"
+                    " query, or for the plan",
+                )
+        costs = {n: charge for n, charge in charges.items() if requests[n] not in paid}
         for domain, (budget, state) in ledger.state(self._scope).items():
             refused = first_refused(budget, state, costs, WHOSE[domain])
             if refused is not None:

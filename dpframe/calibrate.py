@@ -170,6 +170,7 @@ def _checked(mech: Any, moves: int, target: Target) -> Noise:
         raise MechanismError(f"The mechanism {mech.name!r} returned a {type(law).__name__}, not a Noise.")
     if not type(mech).__module__.startswith("dpframe.mechanisms."):
         certificate.check(law, moves, mech.name)
+        Coarse(law, 1, law.event).sample(2)  # refuses what are no draws, before anything is spent
     return law
 
 

@@ -83,7 +83,7 @@ def charge(
     while True:
         try:
             with sessions._lock:
-                chain = (session, *session._outer)
+                chain = session._payers()
                 if any(s._ledger is not None for s in chain):
                     return _with_ledgers(chain, asked, label, frame, request_id)
                 if request_id is not None:

@@ -13,7 +13,7 @@ from dpframe.notices import exceeded
 from dpframe.plan import Charge, Policy
 from dpframe.query import Query, QueryError, query
 from dpframe.schema import Source
-from dpframe.sources import Files, files
+from dpframe.sources import KEY_FILES, Files, files
 from dpframe.stats import Aggregate
 
 WHOSE = {
@@ -70,7 +70,7 @@ def check_unit(policy: Policy, sources: Mapping[str, Source]) -> None:
 def check_outputs(
     sources: Mapping[str, Any], queries: Mapping[str, Query], place: Callable[[str], str]
 ) -> None:
-    """Raise QueryError for a file that can't be written, or that two queries or a source have.
+    """Raise QueryError for a file that can't be written, or that two queries, a source or keys have.
 
     ``place`` says where a typed path lies.
     """
@@ -79,12 +79,16 @@ def check_outputs(
         for p in s.paths if isinstance(s, Files) else ():
             taken[os.path.realpath(place(p))] = f"the source {n!r}"
     for n, q in queries.items():
+        if isinstance(q.keys, str) and q.keys.endswith(KEY_FILES):
+            taken[os.path.realpath(place(q.keys))] = f"where the keys of {n!r} are"
+    for n, q in queries.items():
         for path in q.outputs:
             try:
-                full = os.path.realpath(place(path))
+                where = place(path)
+                full = os.path.realpath(where)
                 if full in taken:
                     raise InputError(f"outputs= has {path!r}, which is {taken[full]}. Hint: another name")
-                writable(full)
+                writable(where)  # as it will be written
             except InputError as e:
                 raise QueryError(n, str(e), ("outputs",)) from None
             taken[full] = f"an output of {n!r}"

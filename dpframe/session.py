@@ -253,6 +253,16 @@ class Session:
 
     # ---- charging ----
 
+    def _payers(self) -> tuple[Session, ...]:
+        """Who pays for a call: this session, and those it stands in.
+
+        Privacy: a task or thread that began inside others pays them, whatever was done with this session since.
+        """
+        stack = _stack.get()
+        around = stack[: stack.index(self)] if self in stack else ()
+        around = tuple(s for s in around if s is not self._whole and s._pid == self._pid)
+        return tuple(dict.fromkeys((self, *self._outer, *around)))
+
     def _record(
         self, state: State | None, charge: Charge, label: str | None, now: dt.datetime, frame: int
     ) -> Entry:

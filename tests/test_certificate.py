@@ -188,6 +188,35 @@ def test_a_claim_that_would_refill_a_budget_is_refused(claim):
         certificate.check(replace(honest, cost=replace(honest.event, **claim)), 8, "cheat")
 
 
+@pytest.mark.parametrize(
+    "shaped",
+    [
+        lambda x: x[:1],  # one draw for all groups: their differences would be exact
+        lambda x: int(x[0]),
+        lambda x: x.astype(np.float64),
+        lambda x: x.astype(np.int32),
+        lambda x: x[:, None],
+        list,
+    ],
+    ids=["one", "int", "float", "int32", "column", "list"],
+)
+def test_draws_that_are_not_one_integer_for_each_group_are_refused_before_anything_is_spent(register, shaped):
+    class Shaped(type(dp.mechanism("laplace").calibrate(Fraction(1), 1, Target(Fraction(1))))):
+        def sample(self, size):
+            return shaped(super().sample(size))
+
+    class Odd(Toy):
+        def calibrate(self, sensitivity, moving, target):
+            noise = super().calibrate(sensitivity, moving, target)
+            return Shaped(noise.b, noise.cost)
+
+    name = register(Odd("odd", "laplace"))
+    with dp.Session(eps=1) as s:
+        with pytest.raises(dp.MechanismError, match="int64 array"):
+            DF.dp.groupby("g", keys=["a", "b", "c"]).count(eps=1, mechanism=name)
+    assert s.spent == 0
+
+
 def test_a_law_too_wide_to_certify_is_refused(register):
     name = register(Toy("huge", "laplace"))
     with pytest.raises(dp.MechanismError, match="too wide"):

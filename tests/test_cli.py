@@ -282,3 +282,45 @@ def test_a_ledger_that_can_not_be_trusted_is_exit_4(folder, command):
     assert dpframe(folder, "ledger", "create", "b.db", "--eps", "1").returncode == 0
     (folder / "b.db.anchor").unlink()
     assert "anchor" in one_line(dpframe(folder, "ledger", command, "b.db"), 4)
+
+
+PAID = PLAIN.replace("eps = 1.0\n", 'eps = 1.0\nledger = "b.db"\n')
+
+
+def test_a_request_that_was_paid_as_another_question_stops_the_run_before_anything_is_spent(folder):
+    dp.Ledger.create(folder / "b.db", eps=3).close()
+    job, (head, first, second) = folder / "job.toml", PAID.split("[[query]]")
+    job.write_text(f"{head}[[query]]{second}eps = 0.5\n")
+    assert cli.main(["run", str(job)]) == 0
+    job.write_text(f"{head}[[query]]{first}[[query]]{second}eps = 0.6\n")
+    said = one_line(dpframe(folder, "run", "job.toml"), 2)
+    assert "'total'" in said and "another question" in said and "eps=0.5" in said
+    ledger = dp.Ledger(folder / "b.db")
+    assert [e.label for e in ledger.entries()] == ["total"]
+    ledger.close()
+    assert not (folder / "rows.csv").exists()
+    job.write_text(f"{head}[[query]]{first}[[query]]{second}eps = 0.5\n")
+    assert cli.main(["run", str(job)]) == 0
+
+
+def test_two_plans_never_share_a_request(folder):
+    """'a/b' and 'c' would be asked under the same name as 'a' and 'b/c'."""
+    dp.Ledger.create(folder / "b.db", eps=3).close()
+    (folder / "job.toml").write_text(PAID.replace('"job"', '"a/b"'))
+    said = one_line(dpframe(folder, "run", "job.toml"), 2)
+    assert "job.toml:5: name='a/b'" in said or "job.toml:4: name='a/b'" in said
+
+
+@pytest.mark.parametrize(
+    ("output", "says"), [("./places.csv", "where the keys of 'rows' are"), ("rows.csv/", "ends neither")]
+)
+def test_outputs_that_can_not_be_written_are_refused_before_anything_is_spent(folder, output, says):
+    (folder / "places.csv").write_text("place\nGhent\n")
+    pl.DataFrame({"x": [SECRET], "place": ["Ghent"]}).write_parquet(folder / "people.parquet")
+    keyed = PLAIN.replace('"count"\n', '"count"\ngroupby = "place"\nkeys = "places.csv"\n')
+    (folder / "job.toml").write_text(keyed.replace('"rows.csv", ', f'"{output}", '))
+    for command in ("plan", "run"):
+        said = one_line(dpframe(folder, command, "job.toml"), 2)
+        assert says in said and "job.toml:12" in said
+    assert (folder / "places.csv").read_text() == "place\nGhent\n"
+    assert not (folder / "total.csv").exists()

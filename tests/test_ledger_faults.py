@@ -23,7 +23,7 @@ from ledger_tools import AUDIT, Child, Clock, claim, spent
 
 import dpframe as dp
 import dpframe.ledger as package
-from dpframe.ledger import anchor, rows, store
+from dpframe.ledger import anchor, locks, rows, store
 from dpframe.ledger.sums import Sums
 
 HOME = str(Path(package.__file__).parent)
@@ -627,6 +627,39 @@ def test_an_interrupt_while_rows_are_read_counts_nothing_twice(path, monkeypatch
             reader.state()
     assert spent(reader) == spent(writer) == Fraction(3, 10)
     assert len(reader.entries()) == 1
+
+
+@pytest.mark.parametrize("call", ["os.getpid", "fcntl.flock", "contextlib.suppress"])
+def test_no_call_that_an_interrupt_could_stop_comes_before_the_writers_lock_is_given_back(
+    path, monkeypatch, call
+):
+    """Signals are heard after calls of Python; closing the file by ``with`` is none."""
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    dp.Ledger.create(path, eps=1).close()
+    kept = []  # as a notebook keeps the last traceback, with the frames in it
+    with monkeypatch.context() as m:
+        try:
+            with locks.writing(str(path), 1):
+                m.setattr(f"dpframe.ledger.locks.{call}", interrupted)
+        except KeyboardInterrupt as e:
+            kept.append(e)
+    with locks.writing(str(path), 1):
+        pass
+    assert not kept
+
+
+@pytest.mark.parametrize("how", ["BEGIN", "BEGIN IMMEDIATE"])
+def test_a_transaction_that_an_interrupt_left_open_is_no_damage(path, how):
+    ledger = dp.Ledger.create(path, eps=1)
+    ledger.reserve(claim(0.3))
+    ledger._log.store.connection().execute(how)
+    assert spent(ledger) == Fraction(3, 10)
+    ledger._log.store.connection().execute(how)
+    ledger.reserve(claim(0.3))
+    assert spent(ledger) == spent(dp.Ledger(path)) == Fraction(3, 5)
 
 
 def test_nothing_falls_back_to_memory(path):

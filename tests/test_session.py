@@ -144,6 +144,16 @@ def test_use_replaces_and_does_not_close():
 
 
 @quiet
+def test_a_task_that_began_inside_others_still_pays_them_when_the_session_was_entered_alone_since():
+    outer, inner = dp.Session(eps=1), dp.Session(eps=2)
+    with outer, inner:
+        task = contextvars.copy_context()
+    with inner:
+        DF.dp.count(eps=0.25)
+    task.run(lambda: DF.dp.count(eps=0.5))
+    assert (outer.spent, inner.spent) == (0.5, 0.75)
+
+
 def test_the_same_session_inside_itself_pays_once():
     with dp.Session(eps=1) as s:
         with s:

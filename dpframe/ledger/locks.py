@@ -38,7 +38,7 @@ except ImportError:  # Windows: ledgers say so when one is opened
 
 _mine: dict[str, tuple[str, FileIO]] = {}  # folder -> this process's name there and its open file
 _held: dict[str, tuple[weakref.ref[Any], threading.Thread]] = {}  # leases of this process
-_inside: dict[str, FileIO] = {}  # writer's locks that this process holds, by path
+_inside: dict[str, FileIO] = {}  # writer's locks by path; this process holds those that are not closed
 
 
 def available() -> bool:
@@ -53,20 +53,16 @@ def folder(path: str) -> str:
 @contextlib.contextmanager
 def writing(path: str, patience: float) -> Iterator[None]:
     """Hold the writer's lock of the ledger at ``path``; LedgerError if others hold it for ``patience`` seconds."""
-    if path in _inside:  # by another Ledger object, in this thread
+    held = _inside.get(path)
+    if held is not None and not held.closed:  # by another Ledger object, in this thread
         raise broken(path, "is in the middle of a charge in this thread", "ask when it is done")
-    pid, until = os.getpid(), time.monotonic() + patience
+    until = time.monotonic() + patience
     # Whoever has just written has to wait for a turn like the others.
     with _faults(path), _take(path, "turn", patience, until):
         file = _take(path, "writer", patience, until)
-    try:
+    with file:  # closing unlocks, an interrupt or not; in a forked child it does not: the parent has it open
         _inside[path] = file
         yield
-    finally:
-        if os.getpid() == pid:  # a forked child must not give away its parent's lock
-            _inside.pop(path, None)
-            fcntl.flock(file, fcntl.LOCK_UN)
-            file.close()
 
 
 def _take(path: str, kind: str, patience: float, until: float) -> FileIO:

@@ -155,7 +155,7 @@ class Store:
         """One snapshot."""
         try:
             with self._faults():
-                self.connection().execute("BEGIN")
+                self._begin("BEGIN")
             yield
         finally:
             with self._faults():
@@ -166,7 +166,7 @@ class Store:
         """A transaction that nobody else can be in; committed and on disk at its end, or as if it had not been."""
         try:
             with self._faults():
-                self.connection().execute("BEGIN IMMEDIATE")
+                self._begin("BEGIN IMMEDIATE")
             self.inside = True
             yield
             with self._faults():
@@ -177,6 +177,11 @@ class Store:
             raise
         finally:
             self.inside = False
+
+    def _begin(self, how: str) -> None:
+        c = self.connection()
+        self._roll_back()  # what an interrupt left open
+        c.execute(how)
 
     def _roll_back(self) -> None:
         c = self._connection

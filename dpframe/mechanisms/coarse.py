@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpframe.budget import Event
+from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Floats, Ints, Noise
 
 STEPS = 64  # coarse steps to a sensitivity
@@ -44,7 +45,14 @@ class Coarse(Noise):
         return np.asarray((whole + (2 * rest >= self.step)) * self.step)
 
     def sample(self, size: int) -> Ints:
-        return self.law.sample(size) * self.step
+        """Privacy: one number for several groups would cancel out of their differences; floats are not added."""
+        drawn = self.law.sample(size)
+        if not isinstance(drawn, np.ndarray) or drawn.dtype != np.int64 or drawn.shape != (size,):
+            raise MechanismError(
+                f"A mechanism was asked for {size} draws and gave other than an int64 array of that length. Hint:"
+                " an independent integer for each"
+            )
+        return drawn * self.step
 
     def pmf(self, k: npt.ArrayLike) -> Floats:
         whole, rest = np.divmod(np.asarray(k, dtype=np.int64), self.step)
