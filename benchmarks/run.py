@@ -1,7 +1,7 @@
 """Speed and memory of dpframe beside the plain query.
 
     python benchmarks/run.py               everything (about five minutes)
-    python benchmarks/run.py polars calls  some of: polars pandas memory keys units calls sampler import
+    python benchmarks/run.py polars calls  some of: polars pandas others memory keys units calls sampler import
 
 Prints a markdown table; exits with 1 when a target is missed.
 """
@@ -43,6 +43,16 @@ def _ratios(library: str, limits: dict[str, float]) -> Iterator[Row]:
         ours, theirs, how = side_by_side(questions.private(df, question), questions.plain(df, question))
         note = f"{ours:.3f} s / {theirs:.3f} s CPU ({how})"
         yield Row(library, f"{question}, CPU private / plain", ours / theirs, "×", limit, note=note)
+
+
+def others() -> Iterator[Row]:
+    """The other statistics on 10 M rows in memory against plain Polars."""
+    import statistics_asked as asked
+
+    for what, private, plain, limit in asked.asked(asked.frame()):
+        ours, theirs, how = side_by_side(private, plain, repeat=3)
+        note = f"{ours:.3f} s / {theirs:.3f} s CPU ({how})"
+        yield Row("others", f"{what}, CPU private / plain", ours / theirs, "×", limit, note=note)
 
 
 def memory() -> Iterator[Row]:
@@ -188,6 +198,7 @@ def child(what: str, *args: str) -> float:
 BENCHMARKS: dict[str, Callable[[], Iterator[Row]]] = {
     "polars": polars,
     "pandas": pandas,
+    "others": others,
     "memory": memory,
     "keys": keys,
     "units": units,
