@@ -211,9 +211,8 @@ def test_draws_that_are_not_one_integer_for_each_group_are_refused_before_anythi
             return Shaped(noise.b, noise.cost)
 
     name = register(Odd("odd", "laplace"))
-    with dp.Session(eps=1) as s:
-        with pytest.raises(dp.MechanismError, match="int64 array"):
-            DF.dp.groupby("g", keys=["a", "b", "c"]).count(eps=1, mechanism=name)
+    with dp.Session(eps=1) as s, pytest.raises(dp.MechanismError, match="int64 array"):
+        DF.dp.groupby("g", keys=["a", "b", "c"]).count(eps=1, mechanism=name)
     assert s.spent == 0
 
 
