@@ -364,9 +364,9 @@ class BudgetPlan:
             if entry is not None and turns[n].decided and entry.fingerprint != charge.details().fingerprint:
                 raise QueryError(
                     n,
-                    f"it was charged on {entry.time.isoformat(' ', 'seconds')} for another question, or with other"
-                    f" parameters: {entry.question}, {entry.cost}. Nothing was spent. Hint: another name for the"
-                    " query, or for the plan",
+                    f"it was charged for another question, or with other parameters: {entry.question}, {entry.cost}"
+                    f" ({entry.time.isoformat(' ', 'seconds')}). Nothing was spent. Hint: another name for the query, or"
+                    " for the plan",
                 )
         costs = {n: charge for n, charge in charges.items() if requests[n] not in paid}
         for domain, (budget, state) in ledger.state(self._scope).items():
