@@ -241,7 +241,7 @@ PANDAS_TWINS = {
 @pytest.mark.parametrize("twins", PANDAS_TWINS.values(), ids=PANDAS_TWINS)
 def test_missing_cells_of_pandas_extension_dtypes_are_not_seen(twins, ask):
     """Case 8: ``pd.NA``, and NaN inside Float64 or beside a null."""
-    first, second = (pd.DataFrame({"x": x}) for x in twins())
+    first, second = (pd.DataFrame({"x": x, "g": "a"}) for x in twins())
     assert assert_alike(first, second, ask)["error"] is None
 
 
@@ -298,7 +298,11 @@ def test_a_column_without_any_value_is_answered_like_any_other(kind, dtype, rows
 @pytest.mark.parametrize("ask", UNGROUPED.values(), ids=UNGROUPED)
 def test_a_measure_of_dtype_null_is_alike_with_and_without_rows(kind, ask):
     """Case 118: empty Polars lists make dtype Null."""
-    first, second = (as_kind(kind, pl.DataFrame({"x": pl.Series([None] * n, dtype=pl.Null)})) for n in (0, 1))
+    frames = (
+        pl.DataFrame({"x": pl.Series([None] * n, dtype=pl.Null), "g": pl.Series(["a"] * n, dtype=pl.String)})
+        for n in (0, 1)
+    )
+    first, second = (as_kind(kind, f) for f in frames)
     assert assert_alike(first, second, ask)["error"] is None
 
 
