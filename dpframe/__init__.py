@@ -48,8 +48,8 @@ def __getattr__(name: str) -> object:
 
     from dpframe.calls import MEANT_VERBS
 
-    if name == "testing":  # for plug-in authors; loaded on first use
-        return import_module("dpframe.testing")
+    if name in ("audit", "testing"):  # for auditors and plug-in authors; loaded on first use
+        return import_module(f"dpframe.{name}")
     if name == "Ledger":  # brings SQLite; loaded on first use
         globals()["Ledger"] = found = import_module("dpframe.ledger").Ledger
         return found
