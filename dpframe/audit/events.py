@@ -151,27 +151,39 @@ def _bins(words: str, derive: Derive, x: Column, bins: int) -> Feature:
 
 
 def _of_column(i: int, name: str, a: Table, b: Table) -> Iterator[tuple[str, Derive]]:
-    def itself(t: Table) -> Column:
-        return t[i]
-
+    itself = _of(i)
     yield name, itself
     if a[i].dtype.kind == "i":
         for bits in (1, 6):
-            yield f"{name} modulo {2**bits}", lambda t, m=2**bits: t[i] % m  # type: ignore[misc]
+            yield f"{name} modulo {2**bits}", _then(itself, lambda x, m: x % m, 2**bits)
         return
-    yield f"the kind of {name} (0 zero, 1 finite, 2 infinite; negative with the sign bit)", lambda t: _kind(t[i])
-    yield f"the exponent of {name}'s last binary digit", lambda t: last_digit(t[i])
-    yield (
-        f"4096 times the exponent of {name} plus that of its last binary digit",
-        lambda t: 4096.0 * np.frexp(t[i])[1] + last_digit(t[i]),
-    )
-    digits = _pooled(lambda t: last_digit(t[i]), a, b)
+    yield f"the kind of {name} (.5 zero, 1 finite, 2 infinite; with its sign)", _then(itself, _kind)
+    yield f"the exponent of {name}'s last binary digit", _then(itself, last_digit)
+    yield f"4096 times the exponent of {name} plus that of its last binary digit", _then(itself, _both_digits)
+    digits = _pooled(_then(itself, last_digit), a, b)
     least = int(digits.min()) if len(digits) else 0
     for bits in (1, 6):
-        yield (
-            f"{name} in units of 2**{least}, modulo {2**bits}",
-            lambda t, m=2.0**bits: np.mod(_scaled(t[i], -least), m),  # type: ignore[misc]
-        )
+        words = f"{name} in units of 2**{least}, modulo {2**bits}"
+        yield words, _then(itself, _units, -least, 2.0**bits)
+
+
+def _of(i: int) -> Derive:
+    return lambda t: t[i]
+
+
+def _then(derive: Derive, f: Callable[..., Column], *more: Any) -> Derive:
+    return lambda t: f(derive(t), *more)
+
+
+def _both_digits(x: Column) -> Column:
+    return np.asarray(4096.0 * np.frexp(x)[1] + last_digit(x))
+
+
+def _units(x: Column, exponent: int, modulus: float) -> Column:
+    """x * 2**exponent, modulo; NaN where that overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        y = np.ldexp(np.ldexp(x, exponent // 2), exponent - exponent // 2)
+        return np.mod(np.where(np.isfinite(y), y, np.nan), modulus)
 
 
 def _kind(x: Column) -> Column:
@@ -193,25 +205,17 @@ def last_digit(x: Column) -> Column:
     return np.where(ok, exponent - 53.0 + lowest, np.nan)
 
 
-def _scaled(x: Column, exponent: int) -> Column:
-    with np.errstate(over="ignore", invalid="ignore"):
-        y = np.ldexp(np.ldexp(x, exponent // 2), exponent - exponent // 2)
-    return np.where(np.isfinite(y), y, np.nan)
-
-
 def _of_several(a: Table, b: Table) -> Iterator[tuple[str, Derive, bool]]:
     if len(a) == 1:
         return
     for i, j in itertools.combinations(range(min(len(a), PAIRED)), 2):
-        yield f"the sign of column {i} minus column {j}", lambda t, i=i, j=j: _sign(t[i], t[j]), True  # type: ignore[misc]
-        for sign, word in ((1.0, "plus"), (-1.0, "minus")):
-            yield f"column {i} {word} column {j}", lambda t, i=i, j=j, s=sign: t[i] + s * t[j], False  # type: ignore[misc]
-        first, second = (_bins("", lambda t, k=k: t[k], _pooled(lambda t, k=k: t[k], a, b), 16) for k in (i, j))  # type: ignore[misc]
-        yield (
-            f"{second.size} times the bin of column {i} plus that of column {j}",
-            lambda t, f=first, s=second: s.size * f.codes(t) + s.codes(t),  # type: ignore[misc]
-            True,
-        )
+        x, y = _of(i), _of(j)
+        yield f"the sign of column {i} minus column {j}", _both(x, y, _sign), True
+        yield f"column {i} plus column {j}", _both(x, y, np.add), False
+        yield f"column {i} minus column {j}", _both(x, y, np.subtract), False
+        first, second = (_bins("", d, _pooled(d, a, b), 16) for d in (x, y))
+        words = f"{second.size} times the bin of column {i} plus that of column {j}"
+        yield words, _joined(first, second), True
     marks = [_scores(i, a, b) for i in range(len(a))]
     yield (
         "the log-likelihood ratio, columns taken as independent,",
@@ -220,15 +224,23 @@ def _of_several(a: Table, b: Table) -> Iterator[tuple[str, Derive, bool]]:
     )
 
 
+def _both(first: Derive, second: Derive, f: Callable[[Column, Column], Any]) -> Derive:
+    def derive(t: Table) -> Column:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(f(first(t), second(t)))
+
+    return derive
+
+
+def _joined(first: Feature, second: Feature) -> Derive:
+    return lambda t: second.size * first.codes(t) + second.codes(t)
+
+
 def _sign(x: Column, y: Column) -> Column:
-    with np.errstate(invalid="ignore"):
-        return np.sign(x.astype(np.float64) - y)
+    return np.asarray(np.sign(x.astype(np.float64) - y))
 
 
 def _scores(i: int, a: Table, b: Table) -> tuple[Feature, npt.NDArray[np.float64]]:
-    def itself(t: Table) -> Column:
-        return t[i]
-
-    f = _bins("", itself, _pooled(itself, a, b), 32)
+    f = _bins("", _of(i), _pooled(_of(i), a, b), 32)
     seen = [np.bincount(f.codes(t), minlength=f.size) + 1.0 for t in (a, b)]
     return f, np.log(seen[0] / seen[1])
