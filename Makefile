@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP = python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo test lint bench audit-ledger clean
+.PHONY: demo test lint bench audit audit-ledger clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/python -m dpframe.demo
@@ -19,6 +19,10 @@ lint: .venv/ready .venv-pandas2/ready
 
 bench: .venv/ready
 	.venv/bin/python benchmarks/run.py
+
+# What the package promises, measured: a table of figures, at full size. The suite runs it at the smallest.
+audit: .venv/ready
+	.venv/bin/python -m dpframe audit --size full --jobs 2
 
 # The ledger's crash, kill, flip and concurrency trials at full size.
 audit-ledger: .venv/ready

@@ -1,4 +1,4 @@
-"""The command line: ``dpframe plan | run | ledger | demo``. Messages are single lines and hold no data.
+"""The command line: ``dpframe plan | run | ledger | audit | demo``. Messages are single lines and hold no data.
 
 Exit codes, for schedulers:
 
@@ -10,6 +10,7 @@ Exit codes, for schedulers:
 4    the ledger can't be trusted or written (nothing was released)
 5    failed while releasing or writing: the charge stands; run again
 6    the plan is not the one that was approved (nothing was spent)
+7    an audit found a figure that is not as it must be
 130  interrupted
 ==== ==========================================================================================
 """
@@ -38,7 +39,17 @@ from dpframe.errors import (
 )
 from dpframe.release import Release
 
-DONE, INTERNAL, WRONG, EXCEEDED, LEDGER, FAILED, NOT_APPROVED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+DONE, INTERNAL, WRONG, EXCEEDED, LEDGER, FAILED, NOT_APPROVED, FLAGGED, INTERRUPTED = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    130,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,10 +92,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="dpframe",
         description="Differentially private releases from a file that says what to release.",
         epilog="Exit codes: 0 done, 1 internal error, 2 wrong arguments or file, 3 budget exceeded, 4 ledger"
-        " fault, 5 failed while releasing, 6 not the approved plan, 130 interrupted.",
+        " fault, 5 failed while releasing, 6 not the approved plan, 7 an audit failed, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"dpframe {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="{plan,run,ledger,demo}")
+    commands = parser.add_subparsers(required=True, metavar="{plan,run,ledger,audit,demo}")
 
     plan = commands.add_parser("plan", help="what a release file would cost and how exact it would be")
     run = commands.add_parser("run", help="release what a file asks for, and write its outputs")
@@ -96,6 +107,13 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(command=_run)
 
     ledger_commands.add(commands)
+    audit = commands.add_parser("audit", help="measure what the package promises, on made-up data")
+    audit.add_argument("--size", default="medium", help="small, medium (default) or full")
+    audit.add_argument("--figures", nargs="+", type=int, metavar="N", help="of 1 2 3 4 7 8 9 (default: all)")
+    audit.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)"
+    )
+    audit.set_defaults(command=_audit)
     demo = commands.add_parser("demo", help="the main job on public data (extra: dpframe[demo])")
     demo.set_defaults(command=_demo)
     return parser
@@ -185,6 +203,18 @@ class _Bar:
     def _say(self, text: str) -> None:
         if self._seen:
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _audit(args: argparse.Namespace) -> int:
+    from dpframe.audit.run import Figure, line, run
+
+    def tell(figure: Figure, seconds: float) -> None:
+        print(f"{line(figure)} ({seconds:.1f} s)", flush=True)
+
+    figures = run(args.size, args.figures, jobs=args.jobs, tell=tell)
+    wrong = sum(not f.ok for f in figures)
+    print(f"{len(figures)} figures, {wrong} not as wanted")
+    return FLAGGED if wrong else DONE
 
 
 def _demo(args: argparse.Namespace) -> int:

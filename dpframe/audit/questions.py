@@ -56,3 +56,8 @@ def grouped(name: str, eps: Any = 1) -> Ask:
 def session(relation: str, unit: str | None) -> dict[str, Any]:
     """What a session of the corpus is opened with."""
     return {"neighbors": relation, **({"unit": unit, **LIMITS} if unit else {})}
+
+
+def delta(name: str) -> float:
+    """What the question charges beside eps."""
+    return 1e-6 if name == "vector_mean" else 0.0
