@@ -5,11 +5,15 @@ Statistical checks have fixed sample sizes and a false-alarm rate of at most 1e-
 
 from __future__ import annotations
 
+import copy
 import decimal
 import inspect
 import itertools
 import math
 import os
+import pickle
+import subprocess
+import sys
 import threading
 from fractions import Fraction
 
@@ -21,7 +25,8 @@ from scipy import stats
 
 import dpframe as dp
 from dpframe.api import FrameDP, FramePlans, Options, Verbs
-from dpframe.mechanisms.base import Noise
+from dpframe.mechanisms.base import Noise, Target
+from dpframe.mechanisms.registry import mechanism
 from dpframe.noise import source, strips
 from dpframe.noise.strips import StripSampler, sampler
 
@@ -431,6 +436,33 @@ def test_threads_share_a_sampler_without_repeating():
     for t in threads:
         t.join()
     assert len(np.unique(np.concatenate(drawn))) == 16 * 200
+
+
+def test_fresh_processes_never_repeat_each_other():
+    """The same program started twice, hash seed and all: no draw of one is a draw of the other."""
+    code = (
+        "from fractions import Fraction\nfrom dpframe.noise.strips import sampler\n"
+        "print(*sampler('linear', Fraction(2**50)).sample(100))"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        for _ in range(2)
+    ]
+    drawn = [int(k) for run in runs for k in run.stdout.split()]
+    assert len(drawn) == len(set(drawn)) == 200
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian", "staircase", "multi_gaussian", "tulap"])
+def test_a_pickled_or_copied_noise_never_repeats_its_twin(name):
+    """A noise holds no generator, so there is no state that a copy could go on from."""
+    law = mechanism(name).calibrate(Fraction(64), 1, Target(Fraction(1, 10), Fraction(1, 10**6)))
+    law.sample(10)
+    twins = [law, pickle.loads(pickle.dumps(law)), copy.copy(law), copy.deepcopy(law)]
+    drawn = {law.sample(20).tobytes() for law in twins}
+    assert len(drawn) == 4
 
 
 def test_a_replaced_source_marks_the_account_as_not_private():
