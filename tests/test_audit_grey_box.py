@@ -25,6 +25,7 @@ from dpframe.layout import Move
 
 AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
 PAIRS = 10_000 if AUDIT else 12
+CHOICES = ("quantile", "top_k", "select")  # no noise, so no distances: the rest is compared
 RELATIONS = ("add_remove", "replace_one")
 ROWS = {r: neighbours.row_pairs(r) for r in RELATIONS}
 UNITS = {r: neighbours.unit_pairs(r) for r in RELATIONS}
@@ -83,7 +84,7 @@ def test_every_question_of_every_pair_of_the_corpus_is_within_what_it_declares(p
         for ask in (questions.ungrouped(verb), questions.grouped(verb)):
             found = check(ask, pair, library)
             assert found.error is None
-            assert found.moved
+            assert found.moved or verb in CHOICES
 
 
 @named(SPECIAL)
@@ -327,7 +328,7 @@ def test_a_recorded_release_is_a_release():
     assert asked[0] == pytest.approx(4, abs=1e-3)
     assert seen.asked[0].calls == [("prepare", 1), ("sample", 1)] * 2
     plan = seen.asked[0].plan
-    wrapped = [greybox.Recorded(n, seen.asked[0]) for n in plan.laws]
+    wrapped = [greybox.Recorded(n, seen.asked[0], 0) for n in plan.laws]
     for law, noise in zip(wrapped, plan.laws):
         assert (law.scale, law.event, law.std, law.mean_abs) == (
             noise.scale,

@@ -115,11 +115,11 @@ class _Copies(FrameDP):
         super().__init__(as_source(frame), (COPY,), range(n))
         self._n, self._releases, self._units, self._max_rows = n, releases, units, max_rows
 
-    def _ask(self, aggregates: Any, options: Any, *, scalar: bool) -> Any:
+    def _ask(self, aggregates: Any, options: Any, *, scalar: bool, top: int | None = None) -> Any:
         rows = options.pop("max_rows", self._max_rows)
         if self._units:  # a unit is in one copy, and all rows of it are in that group
             options = {**options, "max_groups": 1, "max_rows_per_group": rows}
-        return super()._ask(aggregates, options, scalar=False)
+        return super()._ask(aggregates, options, scalar=False, top=top)
 
     @property
     def plan(self) -> Any:

@@ -29,7 +29,7 @@ from dpframe.errors import InputError
 from dpframe.fingerprint import details
 from dpframe.mechanisms.base import Floats, Ints, Noise
 from dpframe.noise.source import words
-from dpframe.plan import Plan
+from dpframe.plan import Piece, Plan
 from dpframe.release import Release
 from dpframe.schema import Counts, Source
 from dpframe.session import Session, outside
@@ -45,14 +45,14 @@ class Moved:
     ----------
     l1, l2_squared : int
         Between the two frames.
-    declared_l1, declared_l2_squared : int
+    declared_l1, declared_l2_squared : int or Fraction
         What the noise is made for.
     """
 
     l1: int
     l2_squared: int
-    declared_l1: int
-    declared_l2_squared: int
+    declared_l1: int | Fraction
+    declared_l2_squared: int | Fraction
 
     @property
     def within(self) -> bool:
@@ -66,7 +66,8 @@ class GreyBox:
     Attributes
     ----------
     moved : tuple of Moved
-        One per part of every plan that was released.
+        One per part of every plan that was released. Parts that choose (quantiles, top_k, select) have no noise that
+        exact integers are handed to: of those all the rest is compared, and the black box can audit them.
     within : bool
         Whether every part moved within its declared L1 and L2.
     paid : bool
@@ -75,7 +76,7 @@ class GreyBox:
     same_plan, same_calls, same_schema, same_order, same_errors, same_warnings, same_row : bool
         Plans; calls of the mechanism with their sizes; types, columns, dtypes and facts; keys and their order;
         exception and its words; warnings; rows of the account and of a ledger. With unknown keys the
-        calls' sizes and the keys depend on the frame and on noise, and are not compared.
+        calls' sizes and the keys depend on the frame and on noise, and are not compared, nor are choices.
     error : str or None
         The exception's name, if the query raised on the first frame.
     """
@@ -159,9 +160,11 @@ def grey_box(query: Query, frame: Any, neighbour: Any, **session: Any) -> GreyBo
     listed = all(a.plan.threshold is None and a.plan.selection is None for a, _ in pairs)
     moved, paid = [], True
     for a, b in pairs:
-        if a.plan == b.plan and len(a.exact) == len(b.exact) == len(a.plan.pieces):
+        if a.plan == b.plan and a.exact.keys() == b.exact.keys():
             distances = a.distances(b)
-            moved += [_moved(a.plan, i, distances) for i in range(len(a.plan.parts))]
+            moved += [
+                _moved(a.plan, i, distances) for i in sorted({a.plan.pieces[k].part for k in distances})
+            ]
             paid &= _paid(a.plan, distances)
     return GreyBox(
         moved=tuple(moved),
@@ -200,20 +203,27 @@ class Asked:
     """One release: its plan, and what reached its mechanism."""
 
     plan: Plan
-    exact: list[list[int]] = field(default_factory=list, repr=False)
+    exact: dict[int, list[int]] = field(default_factory=dict, repr=False)  # by the place of the piece
     calls: list[tuple[str, int]] = field(default_factory=list)
     found: list[tuple[Any, ...]] | None = field(default=None, repr=False)
 
-    def distances(self, other: Asked) -> list[list[int]]:
+    def distances(self, other: Asked) -> dict[int, list[int]]:
         """Per piece the absolute differences, group by group; a group that one lacks counts as 0 there."""
-        if self.found is None or other.found is None:
-            return [[abs(x - y) for x, y in zip(a, b)] for a, b in zip(self.exact, other.exact)]
-        mine, theirs = self.found, other.found
-        out = []
-        for a, b in zip(self.exact, other.exact):
-            x, y = dict(zip(mine, a)), dict(zip(theirs, b))
-            out.append([abs(x.get(k, 0) - y.get(k, 0)) for k in dict.fromkeys([*mine, *theirs])])
+        out = {}
+        for i in self.exact:
+            a, b = self._groups(i), other._groups(i)
+            wide = max((len(v) for v in (*a.values(), *b.values())), default=0)
+            none = [0] * wide
+            out[i] = [abs(x - y) for k in {**a, **b} for x, y in zip(a.get(k, none), b.get(k, none))]
         return out
+
+    def _groups(self, piece: int) -> dict[Any, list[int]]:
+        """The integers of each found group; all of them under one name where the groups are listed."""
+        exact = self.exact[piece]
+        if self.found is None:
+            return {None: exact}
+        wide = len(exact) // max(1, len(self.found))  # several bins of every group
+        return {k: exact[i * wide : (i + 1) * wide] for i, k in enumerate(self.found)}
 
 
 @dataclass(frozen=True)
@@ -222,6 +232,7 @@ class Recorded(Noise):
 
     noise: Noise
     asked: Asked = field(compare=False, repr=False)
+    piece: int = field(compare=False, repr=False)
 
     @property
     def scale(self) -> Fraction:
@@ -232,7 +243,7 @@ class Recorded(Noise):
         return self.noise.event
 
     def prepare(self, exact: Ints) -> Ints:
-        self.asked.exact.append([int(v) for v in exact])
+        self.asked.exact[self.piece] = [int(v) for v in exact]
         self.asked.calls.append(("prepare", len(exact)))
         return self.noise.prepare(exact)
 
@@ -280,6 +291,9 @@ class _Noted:
             self._asked.found = counts.found.rows()
         return counts
 
+    def tally(self, tallies: Any, by: Any, keys: Any, found: Any, bounding: Any, salt: int) -> Any:
+        return self._source.tally(tallies, by, keys, found, bounding, self._salt)
+
 
 class Watched(FrameDP):
     """``.dp`` of a frame under audit: the same verbs, releases through recording noise."""
@@ -303,7 +317,10 @@ class Watched(FrameDP):
     def _finish(self, bound: BoundPlan) -> Any:
         asked = Asked(bound.plan)
         self._log.append(asked)
-        pieces = tuple(replace(p, noise=Recorded(p.noise, asked)) for p in bound.plan.pieces)
+        pieces = tuple(
+            replace(p, noise=Recorded(p.noise, asked, i)) if isinstance(p, Piece) else p
+            for i, p in enumerate(bound.plan.pieces)
+        )
         source = cast(Source, _Noted(bound._source, asked, self._salt))
         watched = BoundPlan(
             replace(bound.plan, pieces=pieces),
@@ -358,27 +375,29 @@ def _observe(query: Query, frame: Any, salt: int, options: dict[str, Any]) -> Ob
 
 def _look(r: Release, seen: Observed) -> None:
     value, listed = r.value, r.plan.threshold is None and r.plan.selection is None
+    drawn = not all(isinstance(p, Piece) for p in r.plan.pieces)  # a choice may be a row of the table
     facts = {k: v for k, v in r.facts.items() if k != "time"}
     table = (
         [list(map(str, value.columns)), list(map(str, value.dtypes))] if hasattr(value, "columns") else None
     )
     seen.schema.append((type(value).__name__, table, facts, value.shape if listed and table else None))
-    seen.order.append([[str(k) for k in column] for column in r._keys.columns.values()] if listed else None)
+    fixed = listed and not drawn
+    seen.order.append([[str(k) for k in c] for c in r._keys.columns.values()] if fixed else None)
 
 
 # ---- comparing ----
 
 
-def _moved(plan: Plan, part: int, distances: list[list[int]]) -> Moved:
-    steps = [d for p, row in zip(plan.pieces, distances) if p.part == part for d in row]
+def _moved(plan: Plan, part: int, distances: dict[int, list[int]]) -> Moved:
+    steps = [d for i, row in distances.items() if plan.pieces[i].part == part for d in row]
     declared = plan.parts[part]
     return Moved(sum(steps), sum(d * d for d in steps), declared.l1, declared.l2_squared)
 
 
-def _paid(plan: Plan, distances: list[list[int]]) -> bool:
+def _paid(plan: Plan, distances: dict[int, list[int]]) -> bool:
     """Whether the noise that was drawn covers what moved; true for laws whose cost no sum tells."""
     kinds = {e.kind for e, _ in plan.event.leaves()} - {"keys"}
-    terms = [(Fraction(d), p.noise.scale) for p, row in zip(plan.pieces, distances) for d in row]
+    terms = [(Fraction(d), plan.pieces[i].noise.scale) for i, row in distances.items() for d in row]
     if kinds == {"laplace"} and plan.event.eps is not None:
         return sum((d / b for d, b in terms), Fraction(0)) <= plan.event.eps
     if kinds == {"gaussian"}:

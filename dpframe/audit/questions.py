@@ -27,6 +27,10 @@ VERBS: dict[str, Callable[[Any, Any], Any]] = {
     "clip_corr": lambda d, eps: d.clip_corr(["x", "y"], bounds=BOUNDS, eps=eps),
     "vector_sum": lambda d, eps: d.vector_sum(["x", "y"], norm=5, ord=1, eps=eps),
     "vector_mean": lambda d, eps: d.vector_mean(["x", "y"], norm=5, eps=eps, delta=1e-6, mechanism="gaussian"),
+    "histogram": lambda d, eps: d.histogram("x", edges=[-3, 0, 2.5, 10], eps=eps),
+    "quantile": lambda d, eps: d.quantile("x", 0.5, candidates=[-3, 0, 2, 5, 10], eps=eps),
+    "top_k": lambda d, eps: d.top_k("i", 1, candidates=[0, 3, 6, 9], eps=eps),
+    "select": lambda d, eps: d.select(["x", "y"], bounds=BOUNDS, eps=eps),
     "agg": lambda d, eps: d.agg(
         n=dp.count(),
         c=dp.count("x"),
@@ -36,6 +40,7 @@ VERBS: dict[str, Callable[[Any, Any], Any]] = {
         eps=eps,
     ),
 }  # fmt: skip
+ROWS_CHOSEN = ("top_k", "select")  # their answer is which rows there are: no numbers for a black box
 OF_UNITS: dict[str, Callable[[Any, Any], Any]] = {"count_units": lambda d, eps: d.count_units(eps=eps)}
 ROWS, PER_GROUP, GROUPS = 4, 3, 2  # limits of sessions with a unit
 LIMITS = {"max_rows": ROWS, "max_rows_per_group": PER_GROUP, "max_groups": GROUPS}
