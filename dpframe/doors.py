@@ -15,7 +15,8 @@ def frame(obj: Any) -> FrameDP:
 
     Parameters
     ----------
-    obj : pandas.DataFrame, polars.DataFrame or polars.LazyFrame
+    obj : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
+        Answers to questions about an Arrow table are Polars frames.
 
     Raises
     ------

@@ -401,16 +401,21 @@ def _int64(s: pl.Series) -> Ints:
 
 
 def as_source(frame: Any) -> Any:
-    """The source for a pandas or Polars frame; TypeError for anything else."""
+    """The source for a frame of any library that has one; TypeError for anything else."""
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return PolarsSource(frame)
     import pandas as pd
+    import pyarrow as pa
 
     if isinstance(frame, pd.DataFrame):
         from dpframe.engine.pandas import PandasSource
 
         return PandasSource(frame)
+    if isinstance(frame, pa.Table):
+        from dpframe.engine.arrow import ArrowSource
+
+        return ArrowSource(frame)
     raise TypeError(
-        f"dp.frame takes a pandas or Polars frame, not a {type(frame).__module__}.{type(frame).__qualname__}."
-        " Hint: dp.frame(df)"
+        "dp.frame takes a pandas or Polars frame or a PyArrow table, not a"
+        f" {type(frame).__module__}.{type(frame).__qualname__}. Hint: dp.frame(df)"
     )
