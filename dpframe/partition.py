@@ -103,6 +103,8 @@ def make_partition(
         )
     if keys is None:
         raise InputError("partition_by needs keys=: which parts exist must be public. Hint: keys=[...]")
+    if source.no_parts is not None:
+        raise InputError(f"partition_by does not take {source!r}: {source.no_parts}")
     d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
     if rho is not None and d:
         raise InputError("delta= goes with eps=, not with rho=.")

@@ -185,6 +185,7 @@ class Source(Protocol):
 
     library: str
     part_of: Any  # the session of the part of a partition that this is, or None
+    no_parts: str | None  # why it can't be divided into parts, or None
 
     @property
     def identity(self) -> int:

@@ -19,6 +19,7 @@ class ArrowSource:
 
     library = "polars"
     part_of: Any = None
+    no_parts: str | None = None
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table

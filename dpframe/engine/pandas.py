@@ -32,6 +32,7 @@ class PandasSource:
 
     library = "pandas"
     part_of: Any = None
+    no_parts: str | None = None
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame

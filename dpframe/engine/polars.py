@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from importlib import import_module
 from operator import mul
 from typing import Any
 
@@ -57,6 +58,7 @@ class PolarsSource:
 
     library = "polars"
     part_of: Any = None
+    no_parts: str | None = None
 
     def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
         self._frame = frame
@@ -155,7 +157,7 @@ class PolarsSource:
 
     def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
         columns = [c.engine for c in keys.columns] if keys else found.get_columns() if by else []
-        return KeyColumns(self.library, {str(c.name): _restore(s, c) for s, c in zip(columns, by)})
+        return KeyColumns(self.library, {str(c.name): restore(s, c) for s, c in zip(columns, by)})
 
 
 def key_form(x: pl.Expr, kind: str) -> pl.Expr:
@@ -172,7 +174,7 @@ def _key(x: pl.Expr, c: Column, keys: KeyTable | None, i: int) -> pl.Expr:
     return key_form(x, c.kind)
 
 
-def _restore(s: pl.Series, c: Column) -> pl.Series:
+def restore(s: pl.Series, c: Column) -> pl.Series:
     dtype = pl.String if c.native == pl.Categorical else c.native
     return s if dtype == pl.Null else s.cast(dtype)
 
@@ -415,7 +417,28 @@ def as_source(frame: Any) -> Any:
         from dpframe.engine.arrow import ArrowSource
 
         return ArrowSource(frame)
+    family = _FAMILIES.get(type(frame).__module__.split(".")[0].lstrip("_"))
+    if family is not None and hasattr(frame, "columns"):
+        return _relational(frame, *family)
     raise TypeError(
-        "dp.frame takes a pandas or Polars frame or a PyArrow table, not a"
-        f" {type(frame).__module__}.{type(frame).__qualname__}. Hint: dp.frame(df)"
+        "dp.frame takes a pandas or Polars frame, a PyArrow table, a DuckDB relation, an Ibis table, or a SQLFrame"
+        f" or PySpark DataFrame, not a {type(frame).__module__}.{type(frame).__qualname__}. Hint: dp.frame(df)"
     )
+
+
+_FAMILIES = {  # by package: the module of what it has that others lack, and the extra that installs it
+    "duckdb": ("duckdb", "duckdb"),
+    "ibis": ("ibis", "ibis"),
+    "sqlframe": ("spark", "sqlframe"),
+    "pyspark": ("spark", "spark"),
+}
+
+
+def _relational(frame: Any, family: str, extra: str) -> Any:
+    try:
+        relational = import_module("dpframe.engine.relational")
+    except ModuleNotFoundError as e:
+        raise TypeError(
+            f"dp.frame needs {e.name} for this frame. Hint: pip install 'dpframe[{extra}]'"
+        ) from None
+    return relational.open_frame(frame, import_module(f"dpframe.engine.{family}"))

@@ -1,0 +1,42 @@
+"""What narwhals lacks for Ibis tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ibis
+import pyarrow as pa
+from ibis import udf
+
+name = "Ibis"
+
+
+@udf.scalar.builtin(name="md5")
+def _md5(x: str) -> str: ...  # type: ignore[empty-body]
+
+
+@udf.scalar.builtin(name="epoch_us", signature=(("timestamp",), "int64"))
+def _micros(x): ...  # type: ignore[no-untyped-def]
+
+
+@udf.scalar.builtin(name="epoch_ns", signature=(("timestamp",), "int64"))
+def _nanos(x): ...  # type: ignore[no-untyped-def]
+
+
+_FUNCTIONS: dict[str, Any] = {"md5": _md5, "micros": _micros, "nanos": _nanos}
+
+
+def refused(frame: Any) -> str | None:
+    backend = frame.get_backend().name
+    return None if backend == "duckdb" else f"an Ibis table on {backend}"
+
+
+def call(frame: Any, function: str, columns: Mapping[str, str]) -> Any:
+    """Add columns: a function of one column each."""
+    return frame.mutate(**{new: _FUNCTIONS[function](frame[old]) for new, old in columns.items()})
+
+
+def texts(frame: Any, columns: Mapping[str, Sequence[str]]) -> Any:
+    """A table of text columns that can be joined to ``frame``."""
+    return ibis.memtable(pa.table({new: pa.array(v, pa.string()) for new, v in columns.items()}))
