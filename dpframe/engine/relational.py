@@ -4,8 +4,8 @@ One definition, in narwhals, for all of them. What narwhals lacks (a hash, insta
 table next to a given one) is a module per family: ``refused``, ``call``, ``texts``. Only one row of
 integers per group leaves the engine.
 
-Numbers reach engines as integers: what a decimal point in a text becomes is the engine's own business.
-Divisions are between integers whose quotient floats hold, and are corrected in integers.
+Floats reach engines as text that they cast: a literal with a point is a decimal number on some. Quotients of
+integers are made in floats that hold them and corrected in integers.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
+from dpframe.bins import Tally
 from dpframe.engine.polars import describe, restore
+from dpframe.engine.tally import table_of
 from dpframe.keys import KeyTable
-from dpframe.schema import Axis, Ball, Bounding, Column, Counts, Ints, KeyColumns, Measure, Parts, lookup
+from dpframe.schema import Axis, Ball, Bounding, Column, Counts, Ints, KeyColumns, Measure, Parts, Tallied, lookup
 
 _PLAIN = "Boolean Int8 Int16 Int32 Int64 Int128 UInt8 UInt16 UInt32 UInt64 Float32 Float64 String Date".split()
 _BEYOND_INT64 = (pl.UInt64, pl.Int128)
-_HALF = 3 << 51  # added to a float64 of size at most 2**51, it rounds it to an integer, ties to even
+_ROUNDER = 3 << 51  # an axis' magic, in its steps
 
 
 def polars_type(dtype: Any) -> Any:
@@ -64,7 +66,7 @@ class RelationalSource:
 
     def __init__(self, frame: Any, family: Any) -> None:
         self._native, self._family = frame, family
-        self._schema = {n: (polars_type(t), str(t)) for n, t in _lazy(frame).collect_schema().items()}
+        self._schema = {n: (polars_type(t), str(t)) for n, t in lazy(frame).collect_schema().items()}
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")
@@ -95,9 +97,21 @@ class RelationalSource:
         bounding: Bounding | None,
         salt: int,
     ) -> Counts:
-        unit = tuple(self.column(u) for u in bounding.unit) if bounding else ()
-        query = _Query(self._native, self._family, self._schema, by, unit)
+        query = Query(self, by, bounding.unit if bounding else ())
         return query.counts(measures, keys, bounding, salt)
+
+    def tally(
+        self,
+        tallies: tuple[Tally, ...],
+        by: tuple[Column, ...],
+        keys: KeyTable | None,
+        found: Any,
+        bounding: Bounding | None,
+        salt: int,
+    ) -> tuple[Tallied, ...]:
+        from dpframe.engine.relational_tally import tally
+
+        return tuple(tally(self, t, by, table_of(by, keys, found), bounding, salt) for t in tallies)
 
     no_parts = (
         "its parts would be read at different times, and a row could be in two of them. Hint: groupby(...)"
@@ -112,25 +126,36 @@ class RelationalSource:
         return KeyColumns(self.library, {str(c.name): restore(s, c) for s, c in zip(columns, by)})
 
 
-class _Query:
-    """One aggregation of one frame."""
+class Query:
+    """Questions to one frame, grouped ``by`` columns k0, ... of every ``unit`` u0, ...
+
+    ``more`` names other columns to bring to the form of keys.
+    """
 
     def __init__(
         self,
-        native: Any,
-        family: Any,
-        schema: Mapping[str, tuple[Any, str]],
+        source: RelationalSource,
         by: tuple[Column, ...],
-        unit: tuple[Column, ...],
+        unit: tuple[Hashable, ...],
+        more: Mapping[str, Column] | None = None,
     ) -> None:
-        self.family, self.schema = family, schema
+        self.family, self.native, self.schema = source._family, source._native, source._schema
         self.by = {f"k{i}": c for i, c in enumerate(by)}
-        self.unit = {f"u{i}": c for i, c in enumerate(unit)}
-        self.frame, self.native = native, native
-        for name, c in {**self.by, **self.unit}.items():
+        self.unit = {f"u{i}": source.column(u) for i, u in enumerate(unit)}
+        self._keyed = {**self.by, **self.unit, **(more or {})}
+
+    def select(self, *values: nw.Expr) -> nw.LazyFrame[Any]:
+        """The key-like columns and ``values`` of every row."""
+        frame, columns = self.native, []
+        for name, c in self._keyed.items():
+            column = str(c.name)
             if c.kind == "datetime":
                 ticks = "nanos" if c.native.time_unit == "ns" else "micros"
-                self.frame = family.call(self.frame, ticks, {f"dpframe_{name}": str(c.name)})
+                column = f"dpframe_{name}"
+                frame = self.family.call(frame, ticks, {column: str(c.name)})
+            columns.append(wire(nw.col(column), c.kind, c.native).alias(name))
+        columns += values
+        return lazy(frame).select(*columns) if columns else lazy(frame)
 
     def counts(
         self, measures: tuple[Measure, ...], keys: KeyTable | None, bounding: Bounding | None, salt: int
@@ -144,10 +169,7 @@ class _Query:
         """
         by, unit = [*self.by], [*self.unit]
         axes = {a: f"x{j}" for j, a in enumerate(dict.fromkeys(a for m in measures for a in m.axes))}
-        columns = [wire(self._key(n, c), c.kind, c.native).alias(n) for n, c in (self.by | self.unit).items()]
-        columns += [self._cell(a).alias(name) for a, name in axes.items()]
-        rows = _lazy(self.frame)
-        rows = rows.select(*columns) if columns else rows
+        rows = self.select(*(self._cell(a).alias(name) for a, name in axes.items()))
         where: list[list[str]] = []  # the columns of every measure's axes
         for i, m in enumerate(measures):
             cells = [axes[a] for a in m.axes]
@@ -159,19 +181,19 @@ class _Query:
         names += [f"t{i}_{p}" for i, m in enumerate(measures) for p in range(len(m.products))]
         if bounding is not None:
             rows = rows.drop_nulls(unit)
-        found = _grouped(rows, unit + by, _sums(measures, where), names)
+        found = grouped(rows, unit + by, _sums(measures, where), names)
         listed = keys is not None and bool(by)
         if listed:
             assert keys is not None
             found = found.with_columns(text([nw.col(k) for k in by]).alias("key"))
-            found = found.join(self._listed(keys), on="key", how="inner")
+            found = found.join(key_table(self, [*self.by.values()], keys), on="key", how="inner")
         if bounding is not None:
             if bounding.groups is not None and (keys is None or keys.size > bounding.groups):
-                found = self._choose(found, bounding.groups, salt)
+                found = choose_groups(found, self.family, unit, by, bounding.groups, salt)
             found = _scaled(found, measures, bounding.rows)
             totals = [nw.len().alias("m"), *(nw.col(x).sum().alias(x) for x in names)]
             names = ["m", *names]
-            found = _grouped(found, ["code"] if listed else by, totals, names)
+            found = grouped(found, ["code"] if listed else by, totals, names)
         got = found.select(*(["code"] if listed else by), *names).collect("pyarrow").to_native()
         table = pl.from_arrow(got)
         assert isinstance(table, pl.DataFrame)
@@ -195,9 +217,6 @@ class _Query:
         sums = tuple(tuple(of(f"t{i}_{p}") for p in range(len(m.products))) for i, m in enumerate(measures))
         return Counts(of("n"), present, sums, of("m") if "m" in got.columns else None, found)
 
-    def _key(self, name: str, c: Column) -> nw.Expr:
-        return nw.col(f"dpframe_{name}" if c.kind == "datetime" else str(c.name))
-
     def _cell(self, a: Axis) -> nw.Expr:
         """A row's number on this axis, null where it is missing: steps from ``base``, or the cell as it is."""
         x, dtype = nw.col(str(a.column)), self.schema[str(a.column)][0]
@@ -205,48 +224,42 @@ class _Query:
             x = nw.when(x.list.len() == a.length).then(x.list.get(a.item))
             dtype = dtype.inner
         if a.low is None or a.high is None:
-            return _present(x) if dtype is not None and dtype.is_float() else x
-        x = _present(x.cast(nw.Float64))
-        magic = number(a.magic)
-        step = a.magic / _HALF
-        steps = times(((x + magic) - magic), 1 / step)
+            return present(x) if dtype is not None and dtype.is_float() else x
+        x = present(x.cast(nw.Float64))
+        magic, step = number(a.magic), a.magic / _ROUNDER
+        steps = ((x + magic) - magic) / number(step)
         low, high = (int(((b + a.magic) - a.magic) / step) for b in (a.low, a.high))
         return _clipped(_clipped(steps, low, high).cast(nw.Int64) - a.base, low - a.base, high - a.base)
 
-    def _listed(self, keys: KeyTable) -> nw.LazyFrame[Any]:
-        """The listed keys as a table of the engine: their text, and their position."""
-        columns = {f"s{i}": key_texts(c.engine, t) for i, (c, t) in enumerate(zip(keys.columns, self.by.values()))}
-        columns["code"] = [str(i) for i in range(keys.size)]
-        table = _lazy(self.family.texts(self.native, columns))
-        read = []
-        for i, c in enumerate(self.by.values()):
-            s = nw.col(f"s{i}")
-            value = nw.when(s != nw.lit("-")).then(s.str.slice(1))
-            read.append(wire(value.cast(_held(c)), c.kind, c.native, read=True).alias(f"s{i}"))
-        table = table.select(*read, nw.col("code").cast(nw.Int64))
-        return table.select(text([nw.col(f"s{i}") for i in range(len(read))]).alias("key"), "code")
+def choose_groups(
+    pairs: nw.LazyFrame[Any], family: Any, unit: Sequence[str], by: Sequence[str], most: int, salt: int
+) -> nw.LazyFrame[Any]:
+    """Keep at most ``most`` groups of every unit, chosen by salted hash rank, ties by key.
 
-    def _choose(self, pairs: nw.LazyFrame[Any], most: int, salt: int) -> nw.LazyFrame[Any]:
-        """Keep at most ``most`` groups of every unit, chosen by salted hash rank, ties by key.
-
-        Privacy: a unit's ranks depend on its own groups, its own id and the salt alone, in whatever order
-        and however often the engine computes them, so for every salt one unit's rows change nobody else's
-        choice; fairness, not privacy, rests on the hash.
-        """
-        by, unit = [*self.by], [*self.unit]
-        whole = rank_text([nw.col(n) for n in (*unit, *by)], salt)
-        hashed = self.family.call(pairs.with_columns(whole.alias("text")).to_native(), "md5", {"hash": "text"})
-        ranked = _lazy(hashed).with_columns(
-            nw.col("n").cum_count().over(*unit, order_by=["hash", *by]).alias("rank")
-        )
-        return ranked.filter(nw.col("rank") <= most)
+    Privacy: a unit's ranks depend on its own groups, its own id and the salt alone, in whatever order
+    and however often the engine computes them, so for every salt one unit's rows change nobody else's
+    choice; fairness, not privacy, rests on the hash.
+    """
+    return keep_least(pairs, family, unit, [*unit, *by], most, salt)
 
 
-def _lazy(native: Any) -> nw.LazyFrame[Any]:
+def keep_least(
+    rows: nw.LazyFrame[Any], family: Any, within: Sequence[str], of: Sequence[str], most: int, salt: int
+) -> nw.LazyFrame[Any]:
+    """Rows whose ``of`` is one of the ``most`` that rank lowest in their ``within``, by salted hash, then by text."""
+    whole = nw.concat_str([nw.lit(str(salt)), *(_part(nw.col(n)) for n in of)], separator="|")
+    hashed = family.call(rows.with_columns(whole.alias("text")).to_native(), "md5", {"hash": "text"})
+    order = nw.concat_str(["hash", "text"], separator="|")
+    ranked = lazy(hashed).with_columns(order.alias("order"))
+    ranked = ranked.with_columns(nw.col("order").rank("dense").over(*within).alias("rank"))
+    return ranked.filter(nw.col("rank") <= most)
+
+
+def lazy(native: Any) -> nw.LazyFrame[Any]:
     return nw.from_native(native)
 
 
-def _grouped(rows: Any, by: Sequence[str], sums: Sequence[nw.Expr], names: Sequence[str]) -> nw.LazyFrame[Any]:
+def grouped(rows: Any, by: Sequence[str], sums: Sequence[nw.Expr], names: Sequence[str]) -> nw.LazyFrame[Any]:
     """Sums per group; engines widen or narrow them as they like, so all are Int64 again afterwards."""
     made = rows.group_by(*by).agg(*sums) if by else rows.select(*sums)
     return made.select(*by, *(nw.col(n).cast(nw.Int64) for n in names))  # type: ignore[no-any-return]
@@ -265,24 +278,11 @@ def _sums(measures: tuple[Measure, ...], where: list[list[str]]) -> list[nw.Expr
 
 
 def number(x: float) -> nw.Expr:
-    """A float64, exactly: an integer times a power of two."""
-    top, bottom = x.as_integer_ratio()
-    shift = max(0, abs(top).bit_length() - 53)
-    return times(nw.lit(top >> shift).cast(nw.Float64), 2.0**shift / bottom)
+    """A float64, exactly: every engine reads the shortest text of one as that one."""
+    return nw.lit(repr(x)).cast(nw.Float64)
 
 
-def times(x: nw.Expr, power: float) -> nw.Expr:
-    """``x`` times a power of two, in factors that are integers."""
-    top, bottom = power.as_integer_ratio()
-    e = top.bit_length() - bottom.bit_length()
-    while e:
-        some = min(abs(e), 60)
-        factor = nw.lit(1 << some).cast(nw.Float64)
-        x, e = (x * factor, e - some) if e > 0 else (x / factor, e + some)
-    return x
-
-
-def _present(x: nw.Expr) -> nw.Expr:
+def present(x: nw.Expr) -> nw.Expr:
     return nw.when(~x.is_null() & ~x.is_nan()).then(x)
 
 
@@ -320,7 +320,7 @@ def _joint(rows: Any, i: int, cells: list[str], ball: Ball | None) -> Any:
         rows = rows.with_columns((size.sqrt() if two else size).alias(f"size{i}"))
         norm, step = number(ball.norm), number((1 - 2.0**-20) / ball.step)
         within = nw.col(f"size{i}") <= norm
-        shrink = nw.when(within).then(nw.lit(1).cast(nw.Float64)).otherwise(norm / nw.col(f"size{i}"))
+        shrink = nw.when(within).then(number(1.0)).otherwise(norm / nw.col(f"size{i}"))
         rows = rows.with_columns((shrink * step).alias(f"shrink{i}"))
         most = ball.reach + 1
         rows = rows.with_columns((nw.col(x) * nw.col(f"shrink{i}")).clip(-most, most).alias(x) for x in y)
@@ -377,14 +377,27 @@ def _product_bounds(i: int, p: int, m: Measure) -> nw.Expr:
 # ---- keys and ids ----
 
 
+def key_table(query: Query, types: Sequence[Column], keys: KeyTable) -> nw.LazyFrame[Any]:
+    """The listed keys as a table of the engine: their text as ``key``, and their place as ``code``."""
+    columns = {f"s{i}": key_texts(k.engine, c) for i, (k, c) in enumerate(zip(keys.columns, types))}
+    columns["code"] = [str(i) for i in range(keys.size)]
+    read = []
+    for i, c in enumerate(types):
+        s = nw.col(f"s{i}")
+        value = nw.when(s != nw.lit("-")).then(s.str.slice(1)).cast(_held(c))
+        read.append(wire(value, c.kind, c.native, read=True).alias(f"s{i}"))
+    table = lazy(query.family.texts(query.native, columns)).select(*read, nw.col("code").cast(nw.Int64))
+    return table.select(text([nw.col(f"s{i}") for i in range(len(types))]).alias("key"), "code")
+
+
 def wire(x: nw.Expr, kind: str, dtype: Any, *, read: bool = False) -> nw.Expr:
     """A key or id as Int64, Float64 or text: equal keys are equal, a missing one (NaN too) is null, -0.0 is 0.0.
 
     With ``read`` the key was a text of the driver's.
     """
     if kind == "float":
-        x = _present(x.cast(nw.Float64))
-        return nw.when(x == 0).then(nw.lit(0).cast(nw.Float64)).otherwise(x)
+        x = present(x.cast(nw.Float64))
+        return nw.when(x == 0).then(number(0.0)).otherwise(x)
     if read or kind == "datetime":
         return x
     return x.cast(nw.Int64 if kind == "bool" or (kind == "int" and dtype not in _BEYOND_INT64) else nw.String)
@@ -418,11 +431,6 @@ def unwire(s: pl.Series, c: Column) -> pl.Series:
 def text(parts: Sequence[nw.Expr]) -> nw.Expr:
     """One text for several keys or ids; different ones have different texts."""
     return nw.concat_str([_part(x) for x in parts], separator="|")
-
-
-def rank_text(parts: Sequence[nw.Expr], salt: int) -> nw.Expr:
-    """What is hashed to rank a unit's groups: salt, ids, keys."""
-    return nw.concat_str([nw.lit(str(salt)), *(_part(x) for x in parts)], separator="|")
 
 
 def _part(x: nw.Expr) -> nw.Expr:

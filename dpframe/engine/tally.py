@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.bins import Among, Cuts, Distinct, Steps, Tally
+from dpframe.engine import polars as engine
 from dpframe.engine.polars import code_rows
 from dpframe.key_types import KeyColumn
 from dpframe.keys import KeyTable
@@ -102,7 +103,7 @@ def keep_rows(pairs: pl.LazyFrame, unit: list[str], by: list[str], most: int, sa
     one_by_one = (
         pairs.filter(heavy).with_columns(pl.int_ranges(0, pl.col("rows")).alias("twin")).explode("twin")
     )
-    rank = pl.struct(*place, "bin", "twin").hash(salt).rank("ordinal").over(place)
+    rank = engine.rank_key([*place], ["bin", "twin"], salt).rank("ordinal").over(place)
     kept = one_by_one.filter(rank <= most).with_columns(pl.lit(1, pl.Int64).alias("rows")).drop("twin")
     return pl.concat([pairs.filter(~heavy), kept])
 
