@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
+from operator import add
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -16,12 +19,15 @@ from dpframe.engine.relational import (
     grouped,
     keep_least,
     key_table,
+    lazy,
     number,
     present,
     text,
 )
 from dpframe.keys import KeyTable
 from dpframe.schema import Bounding, Column, Tallied
+
+_FEW = 32  # points that a row is compared with at a time
 
 
 def tally(
@@ -42,7 +48,12 @@ def tally(
     keyed = isinstance(t.how, Among | Distinct)
     query = Query(source, by, bounding.unit if bounding else (), {"bin": column} if keyed else None)
     unit, place = [*query.unit], [*query.unit, *query.by]
-    rows = query.select() if keyed else query.select(_bin(nw.col(str(t.column)), t).alias("bin"))
+    if keyed:
+        rows = query.select()
+    else:
+        x = nw.col(str(t.column)).cast(nw.Float64)
+        rows = query.select(present(x).alias("x"))
+        rows = _stepped(rows, t.how) if isinstance(t.how, Steps) else _cut(rows, query, t.how)
     if unit:
         rows = rows.drop_nulls(unit)
     if groups is None:
@@ -82,22 +93,44 @@ def _keep_rows(rows: Any, family: Any, place: list[str], once: bool, most: int, 
     return keep_least(rows, family, place, [*place, "bin", "twin"], most, salt)
 
 
-def _bin(x: nw.Expr, t: Tally) -> nw.Expr:
-    x = present(x.cast(nw.Float64))
-    if isinstance(t.how, Cuts):
-        return nw.when(~x.is_null()).then(_place(x, t.how, 0, len(t.how.points)))
-    assert isinstance(t.how, Steps)
-    how = t.how
+def _stepped(rows: Any, how: Steps) -> Any:
     low, high, width = number(how.low), number(how.low + how.width * how.last), number(how.width)
-    place = ((x.clip(low, high) - low) / width - number(0.5)).ceil()
-    return nw.when(~x.is_null()).then(place.clip(0, how.last).cast(nw.Int64))
+    place = ((nw.col("x").clip(low, high) - low) / width - number(0.5)).ceil()
+    return rows.with_columns(nw.when(~nw.col("x").is_null()).then(place.clip(0, how.last).cast(nw.Int64)).alias("bin"))
 
 
-def _place(x: nw.Expr, how: Cuts, low: int, high: int) -> nw.Expr:
-    """The number of points below ``x``, known to be from ``low`` to ``high``, by halving."""
-    if low == high:
-        return nw.lit(low).cast(nw.Int64)
-    middle = (low + high) // 2
-    point = number(how.points[middle])
-    above = x >= point if how.closed else x > point
-    return nw.when(above).then(_place(x, how, middle + 1, high)).otherwise(_place(x, how, low, middle))
+def _cut(rows: Any, query: Query, how: Cuts) -> Any:
+    """Count the points below every x as one looks a word up: ``_FEW`` comparisons, then as many on the page they name.
+
+    ``bin`` is at least q if and only if point q - 1 lies below x; a page of ``span`` bins is cut into ``_FEW``.
+    """
+    m, span = len(how.points), 1
+    while span * _FEW <= m:
+        span *= _FEW
+    rows = rows.with_columns(_below((number(p) for p in how.points[span - 1 :: span]), how).alias("bin"))
+    names = [f"p{j}" for j in range(1, _FEW)]
+    while span > 1:
+        pages, span = range(0, m + 1, span), span // _FEW
+        columns = {
+            p: [f"={how.points[q - 1]!r}" if q <= m else "-" for q in (first + j * span for first in pages)]
+            for j, p in enumerate(names, 1)
+        }
+        columns["bin"] = [str(i) for i in range(len(pages))]
+        table = lazy(query.family.texts(query.native, columns))
+        points = (
+            nw.when(nw.col(p) != nw.lit("-")).then(nw.col(p).str.slice(1)).cast(nw.Float64).alias(p) for p in names
+        )
+        table = table.select(*points, nw.col("bin").cast(nw.Int64))
+        rows = rows.join(table, on="bin", how="inner")
+        rows = rows.with_columns((nw.col("bin") * _FEW + _below(map(nw.col, names), how)).alias("bin"))
+        rows = rows.drop(names)
+    return rows.with_columns(nw.when(~nw.col("x").is_null()).then(nw.col("bin")).alias("bin"))
+
+
+def _below(points: Iterable[nw.Expr], how: Cuts) -> nw.Expr:
+    """How many points lie below x, added up in pairs: a long chain is too deep for some engines."""
+    x, one, none = nw.col("x"), nw.lit(1).cast(nw.Int64), nw.lit(0).cast(nw.Int64)
+    terms = [nw.when(x >= p if how.closed else x > p).then(one).otherwise(none) for p in points] or [none]
+    while len(terms) > 1:
+        terms = [reduce(add, terms[i : i + 2]) for i in range(0, len(terms), 2)]
+    return terms[0]
