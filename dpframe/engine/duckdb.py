@@ -17,6 +17,10 @@ def refused(frame: duckdb.DuckDBPyRelation) -> str | None:
     return None
 
 
+def native(frame: duckdb.DuckDBPyRelation) -> Any:
+    return frame
+
+
 def call(frame: Any, function: str, columns: Mapping[str, str]) -> Any:
     """Add columns: a function of one column each."""
     made = (

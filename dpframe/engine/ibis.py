@@ -12,6 +12,7 @@ from ibis import udf
 name = "Ibis"
 
 
+
 @udf.scalar.builtin(name="md5")
 def _md5(x: str) -> str: ...  # type: ignore[empty-body]
 
@@ -30,6 +31,10 @@ _FUNCTIONS: dict[str, Any] = {"md5": _md5, "micros": _micros, "nanos": _nanos}
 def refused(frame: Any) -> str | None:
     backend = frame.get_backend().name
     return None if backend == "duckdb" else f"an Ibis table on {backend}"
+
+
+def native(frame: Any) -> Any:
+    return frame
 
 
 def call(frame: Any, function: str, columns: Mapping[str, str]) -> Any:

@@ -429,7 +429,7 @@ def as_source(frame: Any) -> Any:
 _FAMILIES = {  # by package: the module of what it has that others lack, and the extra that installs it
     "duckdb": ("duckdb", "duckdb"),
     "ibis": ("ibis", "ibis"),
-    "sqlframe": ("spark", "sqlframe"),
+    "sqlframe": ("sqlframe", "sqlframe"),
     "pyspark": ("spark", "spark"),
 }
 

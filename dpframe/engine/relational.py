@@ -65,18 +65,19 @@ class RelationalSource:
     part_of: Any = None
 
     def __init__(self, frame: Any, family: Any) -> None:
-        self._native, self._family = frame, family
-        self._schema = {n: (polars_type(t), str(t)) for n, t in lazy(frame).collect_schema().items()}
+        self._frame, self._family = frame, family
+        self._native = family.native(frame)
+        self._schema = {n: (polars_type(t), str(t)) for n, t in lazy(self._native).collect_schema().items()}
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")
 
     def __repr__(self) -> str:
-        return f"<{self._family.name} {type(self._native).__name__} with {len(self._schema)} columns>"
+        return f"<{self._family.name} {type(self._frame).__name__} with {len(self._schema)} columns>"
 
     @property
     def identity(self) -> int:
-        return id(self._native)
+        return id(self._frame)
 
     def names(self) -> list[Hashable]:
         return list(self._schema)
