@@ -56,6 +56,8 @@ def tally(
         rows = _stepped(rows, t.how) if isinstance(t.how, Steps) else _cut(rows, query, t.how)
     if unit:
         rows = rows.drop_nulls(unit)
+    if isinstance(t.how, Among):  # before any join: Ibis can't join on what was made between two joins
+        rows = rows.with_columns(text([nw.col("bin")]).alias("among")).drop("bin")
     if groups is None:
         rows = rows.with_columns(nw.lit(0).cast(nw.Int64).alias("code"))
     else:
@@ -68,9 +70,9 @@ def tally(
     elif not isinstance(t.how, Among):  # there, missing is a bin when it is listed
         rows = rows.drop_nulls("bin")
     if isinstance(t.how, Among):
-        listed = key_table(query, [column], t.how.keys).select("key", nw.col("code").alias("place"))
-        rows = rows.select(*place, "code", text([nw.col("bin")]).alias("key")).join(listed, on="key", how="inner")
-        rows = rows.with_columns(nw.col("place").alias("bin"))
+        listed = key_table(query, [column], t.how.keys)
+        listed = listed.select(nw.col("key").alias("among"), nw.col("code").alias("bin"))
+        rows = rows.join(listed, on="among", how="inner")
     rows = rows.select(*place, "code", "bin")
     if bounding is not None:
         rows = _keep_rows(rows, source._family, place, isinstance(t.how, Distinct), bounding.rows, salt)
