@@ -1,4 +1,4 @@
-"""For authors of mechanisms: one call that runs every check a law has to pass.
+"""For authors of mechanisms and engines: one call that runs every check a law, or an engine, has to pass.
 
 >>> from dpframe.testing import check_mechanism
 >>> check_mechanism("gaussian", draws=20_000).laws > 5
@@ -20,12 +20,13 @@ from typing import cast
 
 import numpy as np
 
+from dpframe.conformance import Conforms, canonical_rank, check_engine
 from dpframe.errors import MechanismError
 from dpframe.mechanisms import certificate
 from dpframe.mechanisms.base import Floats, Ints, Mechanism, Noise, Target
 from dpframe.mechanisms.registry import mechanism
 
-__all__ = ["Checked", "check_mechanism"]
+__all__ = ["Checked", "Conforms", "canonical_rank", "check_engine", "check_mechanism"]
 
 EPS = tuple(Fraction(e) for e in ("0.1", "0.2", "0.5", "1", "1.5", "2", "3", "5", "8", "12"))
 DELTA = (Fraction(0), *(Fraction(1, 10**d) for d in (10, 8, 6, 4, 2)))

@@ -18,7 +18,14 @@ def refused(frame: duckdb.DuckDBPyRelation) -> str | None:
 
 
 def native(frame: duckdb.DuckDBPyRelation) -> Any:
-    return frame
+    """The relation, with UUIDs as text."""
+    types = {c: t.id for c, t in zip(frame.columns, frame.types)}
+    if "uuid" not in types.values():
+        return frame
+    columns = {c: ColumnExpression(c) for c in types}
+    return frame.select(
+        *((x.cast("VARCHAR") if types[c] == "uuid" else x).alias(c) for c, x in columns.items())
+    )
 
 
 def call(frame: Any, function: str, columns: Mapping[str, str]) -> Any:

@@ -12,7 +12,6 @@ from ibis import udf
 name = "Ibis"
 
 
-
 @udf.scalar.builtin(name="md5")
 def _md5(x: str) -> str: ...  # type: ignore[empty-body]
 
@@ -29,12 +28,15 @@ _FUNCTIONS: dict[str, Any] = {"md5": _md5, "micros": _micros, "nanos": _nanos}
 
 
 def refused(frame: Any) -> str | None:
+    """Whether a backend's numbers behave as others' do is checked for DuckDB only."""
     backend = frame.get_backend().name
-    return None if backend == "duckdb" else f"an Ibis table on {backend}"
+    return None if backend == "duckdb" else f"Ibis tables on {backend}"
 
 
 def native(frame: Any) -> Any:
-    return frame
+    """The table, with UUIDs as text."""
+    uuids = [c for c, t in frame.schema().items() if t.is_uuid()]
+    return frame.mutate(**{c: frame[c].cast("string") for c in uuids}) if uuids else frame
 
 
 def call(frame: Any, function: str, columns: Mapping[str, str]) -> Any:

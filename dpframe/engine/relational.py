@@ -23,9 +23,23 @@ from dpframe.bins import Tally
 from dpframe.engine.polars import describe, restore
 from dpframe.engine.tally import table_of
 from dpframe.keys import KeyTable
-from dpframe.schema import Axis, Ball, Bounding, Column, Counts, Ints, KeyColumns, Measure, Parts, Tallied, lookup
+from dpframe.schema import (
+    Axis,
+    Ball,
+    Bounding,
+    Column,
+    Counts,
+    Ints,
+    KeyColumns,
+    Measure,
+    Parts,
+    Tallied,
+    lookup,
+)
 
-_PLAIN = "Boolean Int8 Int16 Int32 Int64 Int128 UInt8 UInt16 UInt32 UInt64 Float32 Float64 String Date".split()
+_PLAIN = (
+    "Boolean Int8 Int16 Int32 Int64 Int128 UInt8 UInt16 UInt32 UInt64 Float32 Float64 String Date".split()
+)
 _BEYOND_INT64 = (pl.UInt64, pl.Int128)
 _ROUNDER = 3 << 51  # an axis' magic, in its steps
 
@@ -52,8 +66,8 @@ def open_frame(frame: Any, family: Any) -> RelationalSource:
     reason = family.refused(frame)
     if reason is not None:
         raise TypeError(
-            f"dp.frame does not know whether {reason} counts in the same integers as the others. Hint: collect"
-            " what you need, for example dp.frame(table.to_polars())"
+            f"dp.frame does not take {reason}: it is not known that they count in the same integers as others."
+            " Hint: dp.frame(pl.scan_parquet(...)), or collect the columns you need into a Polars frame"
         )
     return RelationalSource(frame, family)
 
@@ -231,6 +245,7 @@ class Query:
         steps = ((x + magic) - magic) / number(step)
         low, high = (int(((b + a.magic) - a.magic) / step) for b in (a.low, a.high))
         return _clipped(_clipped(steps, low, high).cast(nw.Int64) - a.base, low - a.base, high - a.base)
+
 
 def choose_groups(
     pairs: nw.LazyFrame[Any], family: Any, unit: Sequence[str], by: Sequence[str], most: int, salt: int

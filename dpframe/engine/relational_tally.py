@@ -88,7 +88,9 @@ def tally(
 
 def _keep_rows(rows: Any, family: Any, place: list[str], once: bool, most: int, salt: int) -> Any:
     """At most ``most`` rows of every unit in every group (``once``: of its different values), by salted hash rank."""
-    rows = rows.with_columns((nw.col("code").cum_count().over(*place, "bin", order_by="bin") - 1).alias("twin"))
+    rows = rows.with_columns(
+        (nw.col("code").cum_count().over(*place, "bin", order_by="bin") - 1).alias("twin")
+    )
     if once:
         rows = rows.filter(nw.col("twin") == 0).select(*place, "code", "bin")
         return keep_least(rows, family, place, [*place, "bin"], most, salt)
@@ -98,7 +100,9 @@ def _keep_rows(rows: Any, family: Any, place: list[str], once: bool, most: int, 
 def _stepped(rows: Any, how: Steps) -> Any:
     low, high, width = number(how.low), number(how.low + how.width * how.last), number(how.width)
     place = ((nw.col("x").clip(low, high) - low) / width - number(0.5)).ceil()
-    return rows.with_columns(nw.when(~nw.col("x").is_null()).then(place.clip(0, how.last).cast(nw.Int64)).alias("bin"))
+    return rows.with_columns(
+        nw.when(~nw.col("x").is_null()).then(place.clip(0, how.last).cast(nw.Int64)).alias("bin")
+    )
 
 
 def _cut(rows: Any, query: Query, how: Cuts) -> Any:
@@ -120,7 +124,8 @@ def _cut(rows: Any, query: Query, how: Cuts) -> Any:
         columns["bin"] = [str(i) for i in range(len(pages))]
         table = lazy(query.family.texts(query.native, columns))
         points = (
-            nw.when(nw.col(p) != nw.lit("-")).then(nw.col(p).str.slice(1)).cast(nw.Float64).alias(p) for p in names
+            nw.when(nw.col(p) != nw.lit("-")).then(nw.col(p).str.slice(1)).cast(nw.Float64).alias(p)
+            for p in names
         )
         table = table.select(*points, nw.col("bin").cast(nw.Int64))
         rows = rows.join(table, on="bin", how="inner")

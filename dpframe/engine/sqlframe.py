@@ -16,7 +16,7 @@ name = "SQLFrame"
 
 def refused(frame: Any) -> str | None:
     dialect = type(frame).__module__.split(".")[1]
-    return None if dialect == "duckdb" else f"a SQLFrame DataFrame on {dialect}"
+    return None if dialect == "duckdb" else f"SQLFrame DataFrames on {dialect}"
 
 
 def native(frame: Any) -> Any:
