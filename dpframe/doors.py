@@ -7,7 +7,7 @@ from typing import Any
 
 from dpframe.api import FrameDP
 from dpframe.calls import MEANT_VERBS
-from dpframe.engine.polars import as_source
+from dpframe.engine.opening import as_source
 
 
 def frame(obj: Any) -> FrameDP:

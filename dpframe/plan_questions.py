@@ -8,7 +8,7 @@ from typing import Any
 
 from dpframe.api import FramePlans
 from dpframe.bound import BoundPlan
-from dpframe.engine.polars import as_source
+from dpframe.engine.opening import as_source
 from dpframe.errors import InputError, MechanismError, show
 from dpframe.plan_checks import check_unit
 from dpframe.planner import least_meeting

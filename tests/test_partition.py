@@ -20,7 +20,7 @@ from conftest import KINDS, as_kind, exact_integers
 from scipy import stats as laws
 
 import dpframe as dp
-from dpframe.engine.polars import as_source
+from dpframe.engine.opening import as_source
 
 RELATIONS = ("add_remove", "replace_one")
 each_relation = pytest.mark.parametrize("relation", RELATIONS)

@@ -27,7 +27,8 @@ from conftest import as_kind, as_polars, exact_integers
 from scipy import stats as laws
 
 import dpframe as dp
-from dpframe.engine.polars import _scaled, as_source
+from dpframe.engine.opening import as_source
+from dpframe.engine.polars import _scaled
 from dpframe.schema import Axis, Measure
 
 AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")

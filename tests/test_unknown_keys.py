@@ -28,7 +28,7 @@ from scipy import stats as laws
 from scipy.special import ndtr, ndtri
 
 import dpframe as dp
-from dpframe.engine.polars import as_source
+from dpframe.engine.opening import as_source
 from dpframe.unknown import KeySelection, per_key_delta
 
 AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")

@@ -13,7 +13,7 @@ import polars as pl
 from dpframe.api import FrameDP, Grouped
 from dpframe.audit.greybox import Query, alone, auditors_session
 from dpframe.bound import BoundPlan
-from dpframe.engine.polars import as_source
+from dpframe.engine.opening import as_source
 from dpframe.errors import InputError, typed
 from dpframe.release import Release
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from dpframe.api import FrameDP
 from dpframe.bound import BoundPlan
-from dpframe.engine.polars import as_source
+from dpframe.engine.opening import as_source
 from dpframe.errors import InputError
 from dpframe.fingerprint import details
 from dpframe.mechanisms.base import Floats, Ints, Noise

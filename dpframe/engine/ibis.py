@@ -12,19 +12,19 @@ from ibis import udf
 name = "Ibis"
 
 
-@udf.scalar.builtin(name="md5")
-def _md5(x: str) -> str: ...  # type: ignore[empty-body]
+def _builtin(function: str, takes: str, gives: str) -> Any:
+    """A function that DuckDB has and Ibis does not name."""
+
+    def declared(x): ...  # type: ignore[no-untyped-def]
+
+    return udf.scalar.builtin(name=function, signature=((takes,), gives))(declared)
 
 
-@udf.scalar.builtin(name="epoch_us", signature=(("timestamp",), "int64"))
-def _micros(x): ...  # type: ignore[no-untyped-def]
-
-
-@udf.scalar.builtin(name="epoch_ns", signature=(("timestamp",), "int64"))
-def _nanos(x): ...  # type: ignore[no-untyped-def]
-
-
-_FUNCTIONS: dict[str, Any] = {"md5": _md5, "micros": _micros, "nanos": _nanos}
+_FUNCTIONS = {
+    "md5": _builtin("md5", "string", "string"),
+    "micros": _builtin("epoch_us", "timestamp", "int64"),
+    "nanos": _builtin("epoch_ns", "timestamp", "int64"),
+}
 
 
 def refused(frame: Any) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from importlib import import_module
 from operator import mul
 from typing import Any
 
@@ -400,45 +399,3 @@ def _product_bounds(i: int, p: int, m: Measure) -> pl.Expr:
 
 def _int64(s: pl.Series) -> Ints:
     return s.cast(pl.Int64).to_numpy().astype(np.int64, copy=False)
-
-
-def as_source(frame: Any) -> Any:
-    """The source for a frame of any library that has one; TypeError for anything else."""
-    if isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        return PolarsSource(frame)
-    import pandas as pd
-    import pyarrow as pa
-
-    if isinstance(frame, pd.DataFrame):
-        from dpframe.engine.pandas import PandasSource
-
-        return PandasSource(frame)
-    if isinstance(frame, pa.Table):
-        from dpframe.engine.arrow import ArrowSource
-
-        return ArrowSource(frame)
-    family = _FAMILIES.get(type(frame).__module__.split(".")[0].lstrip("_"))
-    if family is not None and hasattr(frame, "columns"):
-        return _relational(frame, *family)
-    raise TypeError(
-        "dp.frame takes a pandas or Polars frame, a PyArrow table, a DuckDB relation, an Ibis table, or a SQLFrame"
-        f" or PySpark DataFrame, not a {type(frame).__module__}.{type(frame).__qualname__}. Hint: dp.frame(df)"
-    )
-
-
-_FAMILIES = {  # by package: the module of what it has that others lack, and the extra that installs it
-    "duckdb": ("duckdb", "duckdb"),
-    "ibis": ("ibis", "ibis"),
-    "sqlframe": ("sqlframe", "sqlframe"),
-    "pyspark": ("spark", "spark"),
-}
-
-
-def _relational(frame: Any, family: str, extra: str) -> Any:
-    try:
-        relational = import_module("dpframe.engine.relational")
-    except ModuleNotFoundError as e:
-        raise TypeError(
-            f"dp.frame needs {e.name} for this frame. Hint: pip install 'dpframe[{extra}]'"
-        ) from None
-    return relational.open_frame(frame, import_module(f"dpframe.engine.{family}"))

@@ -10,6 +10,7 @@ integers are made in floats that hold them and corrected in integers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from functools import reduce
 from operator import add, mul
@@ -22,6 +23,18 @@ import polars as pl
 from dpframe.bins import Tally
 from dpframe.engine.polars import describe, restore
 from dpframe.engine.tally import table_of
+from dpframe.engine.wire import (
+    clipped,
+    divided,
+    held,
+    key_texts,
+    number,
+    part_text,
+    present,
+    text,
+    unwire,
+    wire,
+)
 from dpframe.keys import KeyTable
 from dpframe.schema import (
     Axis,
@@ -37,17 +50,14 @@ from dpframe.schema import (
     lookup,
 )
 
-_PLAIN = (
-    "Boolean Int8 Int16 Int32 Int64 Int128 UInt8 UInt16 UInt32 UInt64 Float32 Float64 String Date".split()
-)
-_BEYOND_INT64 = (pl.UInt64, pl.Int128)
+_PLAIN = re.compile("Boolean|U?Int(8|16|32|64)|Int128|Float(32|64)|String|Date")
 _ROUNDER = 3 << 51  # an axis' magic, in its steps
 
 
 def polars_type(dtype: Any) -> Any:
     """The Polars type with the same values; None where there is none."""
     name = type(dtype).__name__
-    if name in _PLAIN:
+    if _PLAIN.fullmatch(name):
         return getattr(pl, name)()
     if name == "Datetime":
         return pl.Datetime("ns" if dtype.time_unit == "ns" else "us", dtype.time_zone)
@@ -244,7 +254,20 @@ class Query:
         magic, step = number(a.magic), a.magic / _ROUNDER
         steps = ((x + magic) - magic) / number(step)
         low, high = (int(((b + a.magic) - a.magic) / step) for b in (a.low, a.high))
-        return _clipped(_clipped(steps, low, high).cast(nw.Int64) - a.base, low - a.base, high - a.base)
+        return clipped(clipped(steps, low, high).cast(nw.Int64) - a.base, low - a.base, high - a.base)
+
+
+def key_table(query: Query, types: Sequence[Column], keys: KeyTable) -> nw.LazyFrame[Any]:
+    """The listed keys as a table of the engine: their text as ``key``, and their place as ``code``."""
+    columns = {f"s{i}": key_texts(k.engine, c) for i, (k, c) in enumerate(zip(keys.columns, types))}
+    columns["code"] = [str(i) for i in range(keys.size)]
+    read = []
+    for i, c in enumerate(types):
+        s = nw.col(f"s{i}")
+        value = nw.when(s != nw.lit("-")).then(s.str.slice(1)).cast(held(c))
+        read.append(wire(value, c.kind, c.native, read=True).alias(f"s{i}"))
+    table = lazy(query.family.texts(query.native, columns)).select(*read, nw.col("code").cast(nw.Int64))
+    return table.select(text([nw.col(f"s{i}") for i in range(len(types))]).alias("key"), "code")
 
 
 def choose_groups(
@@ -263,7 +286,7 @@ def keep_least(
     rows: nw.LazyFrame[Any], family: Any, within: Sequence[str], of: Sequence[str], most: int, salt: int
 ) -> nw.LazyFrame[Any]:
     """Rows whose ``of`` is one of the ``most`` that rank lowest in their ``within``, by salted hash, then by text."""
-    whole = nw.concat_str([nw.lit(str(salt)), *(_part(nw.col(n)) for n in of)], separator="|")
+    whole = nw.concat_str([nw.lit(str(salt)), *(part_text(nw.col(n)) for n in of)], separator="|")
     hashed = family.call(rows.with_columns(whole.alias("text")).to_native(), "md5", {"hash": "text"})
     order = nw.concat_str(["hash", "text"], separator="|")
     ranked = lazy(hashed).with_columns(order.alias("order"))
@@ -272,13 +295,14 @@ def keep_least(
 
 
 def lazy(native: Any) -> nw.LazyFrame[Any]:
-    return nw.from_native(native)
+    frame: nw.LazyFrame[Any] = nw.from_native(native)
+    return frame
 
 
 def grouped(rows: Any, by: Sequence[str], sums: Sequence[nw.Expr], names: Sequence[str]) -> nw.LazyFrame[Any]:
     """Sums per group; engines widen or narrow them as they like, so all are Int64 again afterwards."""
-    made = rows.group_by(*by).agg(*sums) if by else rows.select(*sums)
-    return made.select(*by, *(nw.col(n).cast(nw.Int64) for n in names))  # type: ignore[no-any-return]
+    made: nw.LazyFrame[Any] = rows.group_by(*by).agg(*sums) if by else rows.select(*sums)
+    return made.select(*by, *(nw.col(n).cast(nw.Int64) for n in names))
 
 
 def _sums(measures: tuple[Measure, ...], where: list[list[str]]) -> list[nw.Expr]:
@@ -290,30 +314,7 @@ def _sums(measures: tuple[Measure, ...], where: list[list[str]]) -> list[nw.Expr
     return sums
 
 
-# ---- numbers ----
-
-
-def number(x: float) -> nw.Expr:
-    """A float64, exactly: every engine reads the shortest text of one as that one."""
-    return nw.lit(repr(x)).cast(nw.Float64)
-
-
-def present(x: nw.Expr) -> nw.Expr:
-    return nw.when(~x.is_null() & ~x.is_nan()).then(x)
-
-
-def _clipped(x: nw.Expr, low: int, high: int) -> nw.Expr:
-    """Clipped to integers; null stays null, which the engines' own least and greatest don't promise."""
-    return nw.when(~x.is_null()).then(x.clip(low, high))
-
-
-def _divided(a: nw.Expr, b: nw.Expr) -> nw.Expr:
-    """The floor of a/b, for integers a >= 0, b > 0 with a quotient below 2**50.
-
-    The float quotient is off by less than a half, and what it rounds to is corrected in integers.
-    """
-    q = (a / b).round(0).cast(nw.Int64)
-    return nw.when(q * b > a).then(q - 1).otherwise(q)
+# ---- what is added up ----
 
 
 def _joint(rows: Any, i: int, cells: list[str], ball: Ball | None) -> Any:
@@ -341,7 +342,7 @@ def _joint(rows: Any, i: int, cells: list[str], ball: Ball | None) -> Any:
         most = ball.reach + 1
         rows = rows.with_columns((nw.col(x) * nw.col(f"shrink{i}")).clip(-most, most).alias(x) for x in y)
         cut = [nw.when(nw.col(x) < 0).then(nw.col(x).ceil()).otherwise(nw.col(x).floor()) for x in y]
-        rows = rows.with_columns(_clipped(k.cast(nw.Int64), -most, most).alias(x) for k, x in zip(cut, y))
+        rows = rows.with_columns(clipped(k.cast(nw.Int64), -most, most).alias(x) for k, x in zip(cut, y))
         exact = reduce(add, (nw.col(x) * nw.col(x) if two else nw.col(x).abs() for x in y))
         rows = rows.with_columns((exact <= ball.reach ** (2 if two else 1)).alias(f"short{i}"))
         steps = [nw.when(f"short{i}").then(nw.col(x)).otherwise(nw.lit(0).cast(nw.Int64)) for x in y]
@@ -364,10 +365,10 @@ def _scaled(pairs: Any, measures: tuple[Measure, ...], most: int) -> Any:
         made[f"c{i}"] = nw.col(f"kept{i}")
     for i, p, m in sums:
         t, at, kept, safe = nw.col(f"t{i}_{p}"), f"{i}_{p}", nw.col(f"kept{i}"), nw.col(f"safe{i}")
-        whole[f"whole{at}"] = _divided(t.abs(), safe)
+        whole[f"whole{at}"] = divided(t.abs(), safe)
         rest[f"rest{at}"] = t.abs() - nw.col(f"whole{at}") * safe
         left = kept * nw.col(f"rest{at}")
-        part = _divided(left, safe) if m.ball is not None else _divided(2 * left + safe, 2 * safe)
+        part = divided(left, safe) if m.ball is not None else divided(2 * left + safe, 2 * safe)
         near = kept * nw.col(f"whole{at}") + part
         made[f"t{at}"] = near if m.ball is None else nw.when(t < 0).then(0 - near).otherwise(near)
         if len(m.products[p]) == 2:
@@ -388,68 +389,3 @@ def _product_bounds(i: int, p: int, m: Measure) -> nw.Expr:
     if len(halves) == 2:
         low.append(halves[0] + halves[1] - nw.col(f"c{i}") * (ka * kb))
     return nw.min_horizontal(nw.max_horizontal(f"t{i}_{p}", *low), *halves)
-
-
-# ---- keys and ids ----
-
-
-def key_table(query: Query, types: Sequence[Column], keys: KeyTable) -> nw.LazyFrame[Any]:
-    """The listed keys as a table of the engine: their text as ``key``, and their place as ``code``."""
-    columns = {f"s{i}": key_texts(k.engine, c) for i, (k, c) in enumerate(zip(keys.columns, types))}
-    columns["code"] = [str(i) for i in range(keys.size)]
-    read = []
-    for i, c in enumerate(types):
-        s = nw.col(f"s{i}")
-        value = nw.when(s != nw.lit("-")).then(s.str.slice(1)).cast(_held(c))
-        read.append(wire(value, c.kind, c.native, read=True).alias(f"s{i}"))
-    table = lazy(query.family.texts(query.native, columns)).select(*read, nw.col("code").cast(nw.Int64))
-    return table.select(text([nw.col(f"s{i}") for i in range(len(types))]).alias("key"), "code")
-
-
-def wire(x: nw.Expr, kind: str, dtype: Any, *, read: bool = False) -> nw.Expr:
-    """A key or id as Int64, Float64 or text: equal keys are equal, a missing one (NaN too) is null, -0.0 is 0.0.
-
-    With ``read`` the key was a text of the driver's.
-    """
-    if kind == "float":
-        x = present(x.cast(nw.Float64))
-        return nw.when(x == 0).then(number(0.0)).otherwise(x)
-    if read or kind == "datetime":
-        return x
-    return x.cast(nw.Int64 if kind == "bool" or (kind == "int" and dtype not in _BEYOND_INT64) else nw.String)
-
-
-def _held(c: Column) -> Any:
-    """The narwhals type of a key on the wire."""
-    if c.kind == "float":
-        return nw.Float64
-    whole = c.kind in ("bool", "datetime") or (c.kind == "int" and c.native not in _BEYOND_INT64)
-    return nw.Int64 if whole else nw.String
-
-
-def key_texts(keys: pl.Series, c: Column) -> list[str]:
-    """Listed keys as texts of what is on the wire; "-" is a missing one, others start with "="."""
-    if c.kind == "float":
-        values = [None if v is None else repr(v) for v in keys.cast(pl.Float64).to_list()]
-    else:
-        keys = keys.cast(pl.Int64) if c.kind in ("bool", "datetime") else keys
-        values = keys.cast(pl.String).to_list()
-    return ["-" if v is None else f"={v}" for v in values]
-
-
-def unwire(s: pl.Series, c: Column) -> pl.Series:
-    """A found key column in the column's own type (text for a pl.Enum)."""
-    if c.kind == "date":
-        return s.str.to_date("%Y-%m-%d", strict=False)
-    return s.cast(pl.String if c.kind == "enum" else c.native)
-
-
-def text(parts: Sequence[nw.Expr]) -> nw.Expr:
-    """One text for several keys or ids; different ones have different texts."""
-    return nw.concat_str([_part(x) for x in parts], separator="|")
-
-
-def _part(x: nw.Expr) -> nw.Expr:
-    s = x.cast(nw.String)
-    long = nw.concat_str([s.str.len_chars().cast(nw.String), s], separator=":")
-    return nw.when(x.is_null()).then(nw.lit("-")).otherwise(long)

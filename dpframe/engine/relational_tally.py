@@ -20,10 +20,8 @@ from dpframe.engine.relational import (
     keep_least,
     key_table,
     lazy,
-    number,
-    present,
-    text,
 )
+from dpframe.engine.wire import number, present, text
 from dpframe.keys import KeyTable
 from dpframe.schema import Bounding, Column, Tallied
 
@@ -53,7 +51,11 @@ def tally(
     else:
         x = nw.col(str(t.column)).cast(nw.Float64)
         rows = query.select(present(x).alias("x"))
-        rows = _stepped(rows, t.how) if isinstance(t.how, Steps) else _cut(rows, query, t.how)
+        if isinstance(t.how, Steps):
+            rows = _stepped(rows, t.how)
+        else:
+            assert isinstance(t.how, Cuts)
+            rows = _cut(rows, query, t.how)
     if unit:
         rows = rows.drop_nulls(unit)
     if isinstance(t.how, Among):  # before any join: Ibis can't join on what was made between two joins

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import functions as F
+from pyspark.sql import functions
 from pyspark.sql.types import TimestampNTZType
 
 name = "PySpark"
@@ -25,18 +25,23 @@ def native(frame: Any) -> Any:
 
 def call(frame: Any, function: str, columns: Mapping[str, str]) -> Any:
     """Add columns: a function of one column each."""
-    made = {"md5": lambda old: F.md5(F.col(old)), "micros": lambda old: _micros(frame, old)}[function]
-    return frame.withColumns({new: made(old) for new, old in columns.items()})
+    made: Any = _micros if function == "micros" else _md5
+    return frame.withColumns({new: made(frame, old) for new, old in columns.items()})
+
+
+def _md5(frame: Any, column: str) -> Any:
+    return functions.md5(functions.col(column))
 
 
 def _micros(frame: Any, column: str) -> Any:
     """Microseconds since 1970; of a local time as if it were UTC, so that no zone's lost or double hour matters."""
     if not isinstance(frame.schema[column].dataType, TimestampNTZType):
-        return F.unix_micros(F.col(column))
-    x, second = F.col(column), 1_000_000
-    minutes = (F.unix_date(x.cast("date")) * 24 + F.hour(x)) * 60 + F.minute(x)
-    seconds = F.expr(f"extract(SECOND FROM `{column}`)")  # with six decimals
-    return minutes.cast("long") * (60 * second) + (seconds * second).cast("long")
+        return functions.unix_micros(functions.col(column))
+    x, second = functions.col(column), 1_000_000
+    days = functions.unix_date(x.cast("date")).cast("long")
+    minutes = (days * 24 + functions.hour(x)) * 60 + functions.minute(x)
+    seconds = functions.expr(f"extract(SECOND FROM `{column}`)")  # with six decimals
+    return minutes * (60 * second) + (seconds * second).cast("long")
 
 
 def texts(frame: Any, columns: Mapping[str, Sequence[str]]) -> Any:
