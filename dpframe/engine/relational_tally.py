@@ -93,9 +93,7 @@ def _keep_rows(rows: Any, family: Any, place: list[str], once: bool, most: int, 
     rows = rows.with_columns(
         (nw.col("code").cum_count().over(*place, "bin", order_by="bin") - 1).alias("twin")
     )
-    if once:
-        rows = rows.filter(nw.col("twin") == 0).select(*place, "code", "bin")
-        return keep_least(rows, family, place, [*place, "bin"], most, salt)
+    rows = rows.filter(nw.col("twin") == 0) if once else rows
     return keep_least(rows, family, place, [*place, "bin", "twin"], most, salt)
 
 
