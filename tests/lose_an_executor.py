@@ -28,8 +28,7 @@ def executors(app: str) -> list[int]:
 
 
 def main() -> None:
-    from pyspark.sql import SparkSession
-    from pyspark.sql import functions as F
+    from pyspark.sql import SparkSession, functions
 
     builder = SparkSession.builder.master("local-cluster[2,1,1024]")
     settings = {
@@ -44,9 +43,9 @@ def main() -> None:
     session.sparkContext.setLogLevel("OFF")
     rows = session.range(0, 300_000, numPartitions=12)
     frame = rows.select(
-        (F.xxhash64("id") % 2_000).alias("user"),
-        (F.xxhash64("id", F.lit(1)) % 40).alias("group"),
-        (F.xxhash64("id", F.lit(2)) % 1000).cast("double").alias("x"),
+        (functions.xxhash64("id") % 2_000).alias("user"),
+        (functions.xxhash64("id", functions.lit(1)) % 40).alias("group"),
+        (functions.xxhash64("id", functions.lit(2)) % 1000).cast("double").alias("x"),
     )
     with dp.Session(eps=1, unit="user"):
         plan = dp.frame(frame).plan.groupby("group", keys=range(40), max_groups=3, max_rows_per_group=2)

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from decimal import Decimal
+from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -268,7 +269,7 @@ def test_only_sums_per_group_come_back(make, collected, unit):
             **limits,
         )
         frame.groupby("g").dp_agg(n=dp.count(), eps=1, delta=1e-6, **limits)
-    assert collected[0][1].num_rows == 2
+    assert 1 <= collected[0][1].num_rows <= 2
     assert 1 <= collected[1][1].num_rows <= 4  # of 1,600 rows
     for _, got in collected:
         assert {str(t) for n, t in zip(got.schema.names, got.schema.types) if not n.startswith("k")} == {
@@ -362,6 +363,24 @@ def test_unchecked_dialects_are_refused(monkeypatch):
     monkeypatch.setattr(type(table), "get_backend", lambda self: SimpleNamespace(name="bigquery"))
     with pytest.raises(TypeError, match=r"Ibis tables on bigquery.*Hint"):
         dp.frame(table)
+
+
+# ---- a cluster that loses a machine ----
+
+
+def test_a_lost_executor_changes_no_integer():
+    """Privacy: a task that is run again chooses the same groups, so no unit counts in more than it may."""
+    _spark()
+    script = Path(__file__).with_name("lose_an_executor.py")
+    paths = {"PYTHONPATH": os.pathsep.join([str(script.parent.parent), os.environ.get("PYTHONPATH", "")])}
+    run = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, env=os.environ | paths, check=False
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    said = dict(line.split() for line in run.stdout.splitlines())
+    assert said["executors"] == "2"
+    assert said["lost"] == said["same"] == said["sums"] == "True"
+    assert int(said["rows"]) > 1000
 
 
 # ---- types that only databases have ----
