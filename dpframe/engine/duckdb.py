@@ -42,7 +42,7 @@ def texts(frame: Any, columns: Mapping[str, Sequence[str]]) -> Any:
 
     A relation does not give away its connection, so the table grows out of the frame without its rows.
     """
-    one = frame.limit(0).aggregate([FunctionExpression("count", StarExpression()).alias("none")])
+    one = frame.limit(0).aggregate([FunctionExpression("count", ConstantExpression(1)).alias("none")])
     return one.select(*(_unnested(values).alias(new) for new, values in columns.items()))
 
 
