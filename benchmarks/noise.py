@@ -211,13 +211,15 @@ def composition() -> Iterator[str]:
                 "gaussian, rho/k": _grid("gaussian", Target(rho=rho / k)),
                 "gaussian, exact": _grid("gaussian", Target(eps, delta), k),
                 "laplace, PLD": _by_pld("laplace", eps, delta, k),
-                "multi_gaussian, PLD": _by_pld("multi_gaussian", eps, delta, k),
+                # a table's pair takes the largest delta over all shifts at every eps: minutes where k is large
+                "multi_gaussian, PLD": _by_pld("multi_gaussian", eps, delta, k) if k <= 16 else None,
             }
             stds = {
-                name: noise.std / (8 if name.startswith("multi") else STEPS) for name, noise in noises.items()
+                name: None if noise is None else noise.std / (8 if name.startswith("multi") else STEPS)
+                for name, noise in noises.items()
             }
-            best = min(stds.values())
-            rows.append([e, str(k), *(_cell(s, best) for s in stds.values())])
+            best = min(s for s in stds.values() if s is not None)
+            rows.append([e, str(k), *("–" if s is None else _cell(s, best) for s in stds.values())])
     yield f"### RMSE of each of k queries under one (eps, {float(delta):g}), in sensitivities (× the best of the row)\n"
     yield table(["eps", "k", *stds], rows)
 
