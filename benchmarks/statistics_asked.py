@@ -46,7 +46,7 @@ def asked(df: pl.DataFrame) -> list[Asked]:
             lambda: d.dp.clip_cov(["x", "y"], bounds=BOUNDS, **options),
             {
                 "cov": lambda: df.select(x.alias("x"), y.alias("y")).select(
-                    pl.cov("x", "y"), pl.var("x"), pl.var("y")
+                    pl.cov("x", "y").alias("c"), pl.var("x").alias("vx"), pl.var("y").alias("vy")
                 )
             },
             2.0,
