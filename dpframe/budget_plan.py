@@ -30,7 +30,7 @@ from dpframe.plan_table import LOG, TABLE, decisive, log_row, table_rows
 from dpframe.query import AMOUNTS, Query, QueryError
 from dpframe.release import Release
 from dpframe.session import Session
-from dpframe.sources import Files, located
+from dpframe.sources import Named, located
 from dpframe.stats import Aggregate
 
 
@@ -39,8 +39,10 @@ class BudgetPlan:
 
     Parameters
     ----------
-    sources : frame, path, list of paths, or mapping of name -> any of these
-        What is asked. Paths end in ``.parquet`` or ``.csv``; only names and types are read before ``run``.
+    sources : frame, path, list of paths, URI, or mapping of name -> any of these
+        What is asked. Paths end in ``.parquet`` or ``.csv``; URIs name a table of an engine
+        (``"duckdb:warehouse.db?table=visits"``, ``"spark:?table=lake.visits"``; see
+        ``dpframe.engine_uri``). Only names and types are read before ``run``.
     queries : mapping of name -> Query or Aggregate
         In the order in which they are asked; see :func:`dpframe.query`.
     eps, delta, delta_calls, rho, accountant, order, neighbors, unit, max_groups, max_rows_per_group, max_rows
@@ -395,10 +397,7 @@ class BudgetPlan:
             "policy": [policy.neighbors, policy.unit, repr(limits)],
             "allocation": self._allocation,
             "ledger": self._typed.get("ledger"),
-            "sources": {
-                n: [list(s.paths), dict(s.types)] if isinstance(s, Files) else None
-                for n, s in self._given.items()
-            },
+            "sources": {n: repr(s) if isinstance(s, Named) else None for n, s in self._given.items()},
             "queries": [
                 decisive(n, self._queries[n], self._asked.bind(n, t.amount).plan, t.amount, t.decided)
                 for n, t in self._initial().items()

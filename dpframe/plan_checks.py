@@ -13,7 +13,7 @@ from dpframe.notices import exceeded
 from dpframe.plan import Charge, Policy
 from dpframe.query import Query, QueryError, query
 from dpframe.schema import Source
-from dpframe.sources import KEY_FILES, Files, files
+from dpframe.sources import KEY_FILES, Named, named
 from dpframe.stats import Aggregate
 
 WHOSE = {
@@ -32,7 +32,7 @@ def named_sources(sources: Any) -> dict[str, Any]:
     for name, value in sources.items():
         if not isinstance(name, str):
             raise TypeError(f"sources= takes names, not a {type(name).__name__}. Hint: {{'people': df}}")
-        found = files(value)
+        found = named(value)
         out[name] = value if found is None else found
     return out
 
@@ -76,7 +76,7 @@ def check_outputs(
     """
     taken: dict[str, str] = {}
     for n, s in sources.items():
-        for p in s.paths if isinstance(s, Files) else ():
+        for p in s.paths if isinstance(s, Named) else ():
             taken[os.path.realpath(place(p))] = f"the source {n!r}"
     for n, q in queries.items():
         if isinstance(q.keys, str) and q.keys.endswith(KEY_FILES):

@@ -15,7 +15,7 @@ from dpframe.planner import least_meeting
 from dpframe.query import Query, QueryError
 from dpframe.release import Release
 from dpframe.session import Session
-from dpframe.sources import KEY_FILES, Files, SourceError, read_keys
+from dpframe.sources import KEY_FILES, Named, SourceError, read_keys
 
 
 class Questions:
@@ -46,7 +46,7 @@ class Questions:
 
     def _door(self, name: str, given: Any) -> FramePlans:
         try:
-            frame = given.open(self._place) if isinstance(given, Files) else given
+            frame = given.open(self._place) if isinstance(given, Named) else given
             return FramePlans(as_source(frame))
         except InputError as e:
             raise SourceError(name, str(e)) from None

@@ -17,15 +17,16 @@ import numpy as np
 from dpframe.atomic import write_atomic
 from dpframe.budget_plan import BudgetPlan
 from dpframe.calls import _MEANT
+from dpframe.engine_uri import EngineTable
 from dpframe.errors import DPError, InputError, MechanismError, did_you_mean, typed
 from dpframe.keys import Public
 from dpframe.query import AMOUNTS, PASSED, Query, QueryError, query
-from dpframe.sources import KEY_FILES, Files, SourceError
+from dpframe.sources import KEY_FILES, Files, Named, SourceError
 from dpframe.stats import Aggregate
 from dpframe.toml_text import Path, key_lines, to_toml
 
 TOP = ("name", "source", "sources", "budget", "query")
-SOURCE = ("path", "types")
+SOURCE = ("path", "types", "uri")
 POLICY = ("neighbors", "unit", "max_groups", "max_rows_per_group", "max_rows")
 BUDGET = ("eps", "delta", "delta_calls", "rho", "accountant", "order", *POLICY, "allocation", "ledger")
 QUERY = ("name", "statistic", "ask", "source", "groupby", "keys", "weight", "rows", "relative_to", "outputs")
@@ -120,14 +121,14 @@ class _Reader:
             self._about(
                 ("sources", e.source) if "sources" in top else ("source",),
                 e.message,
-                ("types" if "types=" in e.message else "path",),
+                ("types",) if "types=" in e.message else ("path", "uri"),
             )
         except (InputError, MechanismError, TypeError) as e:  # a ledger's fault is not the file's
             self._about(("budget",), str(e))
 
     # ---- parts of the file ----
 
-    def _sources(self) -> dict[str, Files]:
+    def _sources(self) -> dict[str, Named]:
         one, several = self.document.get("source"), self.document.get("sources")
         if (one is None) == (several is None):
             self._fail((), "a file has [source], or [sources.<name>] for several. Hint: [source] with path")
@@ -137,8 +138,14 @@ class _Reader:
             self._fail(("sources",), "sources are tables with names. Hint: [sources.people]")
         return {n: self._source(("sources", n)) for n in several}
 
-    def _source(self, at: Path) -> Files:
+    def _source(self, at: Path) -> Named:
         table = self._known(at, SOURCE)
+        if "uri" in table:
+            if not isinstance(table["uri"], str):
+                self._fail((*at, "uri"), "uri is a text. Hint: uri = 'duckdb:warehouse.db?table=visits'")
+            if len(table) > 1:
+                self._fail((*at, "uri"), "a source has uri= or path=, not both; types are the engine's own")
+            return EngineTable(table["uri"])
         paths = table.get("path")
         paths = [paths] if isinstance(paths, str) else paths
         if not isinstance(paths, list) or not paths or not all(isinstance(p, str) for p in paths):
@@ -304,19 +311,13 @@ def dump(plan: BudgetPlan, path: str | os.PathLike[str]) -> None:
             return typed
         return os.path.relpath(os.path.join(plan._folder, typed), os.path.dirname(target))
 
-    frames = [n for n, s in plan._given.items() if not isinstance(s, Files)]
+    frames = [n for n, s in plan._given.items() if not isinstance(s, Named)]
     if frames:
         raise InputError(
-            f"The source {frames[0]!r} is a frame, and a release file names files. Hint: write it as parquet and"
-            f" make the plan with sources={{{frames[0]!r}: 'people.parquet'}}"
+            f"The source {frames[0]!r} is a frame, and a release file names files or tables. Hint: write it as"
+            f" parquet and make the plan with sources={{{frames[0]!r}: 'people.parquet'}}"
         )
-    sources = {}
-    for n, s in plan._given.items():
-        paths = [moved(p) for p in s.paths]
-        sources[n] = {
-            "path": paths[0] if len(paths) == 1 else paths,
-            **({"types": s.types} if s.types else {}),
-        }
+    sources = {n: s.written(moved) for n, s in plan._given.items()}
     alone = list(sources) == ["data"]
     document: dict[str, Any] = {"source": sources["data"]} if alone else {"sources": sources}
     if plan._name is not None:

@@ -1,4 +1,4 @@
-"""Sources of a budget plan: frames, and files that are opened by name. Opening reads no cell."""
+"""Sources of a budget plan: frames, and files and tables that are opened by name. Opening reads no cell."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from dpframe.engine_uri import EngineTable, is_uri
 from dpframe.errors import InputError, did_you_mean, typed
 from dpframe.keys import Public, public
 from dpframe.schema import Column
@@ -60,6 +61,14 @@ class Files:
 
     paths: tuple[str, ...]
     types: Mapping[str, str] = field(default_factory=dict)
+
+    def written(self, move: Callable[[str], str]) -> dict[str, Any]:
+        """As keys of a release file, with the paths as ``move`` has them."""
+        paths = [move(p) for p in self.paths]
+        return {
+            "path": paths[0] if len(paths) == 1 else paths,
+            **({"types": self.types} if self.types else {}),
+        }
 
     def open(self, place: Callable[[str], str]) -> pl.LazyFrame:
         """The table as a lazy frame; reads names and types. ``place`` says where a typed path lies.
@@ -166,10 +175,15 @@ def located(path: str, folder: str, scope: str | None) -> str:
     return os.path.join(folder, path)
 
 
-def files(value: Any) -> Files | None:
-    """``value`` as files, if it is a path, a list of paths, or Files."""
-    if isinstance(value, Files):
+Named = Files | EngineTable  # what is opened by name
+
+
+def named(value: Any) -> Named | None:
+    """``value`` as a source that is opened by name, if it is a path, a list of paths, or a URI."""
+    if isinstance(value, Named):
         return value
+    if isinstance(value, str) and is_uri(value):
+        return EngineTable(value)
     if isinstance(value, str | os.PathLike):
         return Files((os.fspath(value),))
     if isinstance(value, Sequence) and value and all(isinstance(p, str | os.PathLike) for p in value):

@@ -1,0 +1,114 @@
+"""Sources of a budget plan that stay in an engine: a table of a DuckDB file or of a Spark catalog, by URI."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from dpframe.errors import InputError, did_you_mean
+
+_SHAPES = {"duckdb": "'duckdb:warehouse.db?table=visits'", "spark": "'spark:?table=lake.visits'"}
+_URI = re.compile(rf"(?:{'|'.join(_SHAPES)}):|[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineTable:
+    """One table (or view) of an engine.
+
+    Attributes
+    ----------
+    uri : str
+        As typed: ``duckdb:<file>?table=<name>`` (the file is opened read-only; ``{scope}`` stands for the
+        run's scope), ``spark:?table=<name>`` (the Spark session of this process, or the one that its
+        configuration makes) or ``spark://<host>:<port>?table=<name>``. A name may have parts
+        (``schema.table``).
+    """
+
+    uri: str
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The file that is read, as typed; none for Spark."""
+        _, where, _ = self._parts()
+        return (where,) if where and self.uri.startswith("duckdb:") else ()
+
+    def written(self, move: Callable[[str], str]) -> dict[str, Any]:
+        """As keys of a release file, with the file's path as ``move`` has it."""
+        old = self.paths
+        return {"uri": self.uri.replace(old[0], move(old[0]), 1) if old else self.uri}
+
+    def open(self, place: Callable[[str], str]) -> Any:
+        """The table as a relation or DataFrame of its engine; reads names and types.
+
+        Raises
+        ------
+        InputError
+            For a URI of another form, an engine that is not installed, and a table that can't be opened.
+            No message of the engine is passed on.
+
+        Privacy: only the schema is read here; the types are the engine's own.
+        """
+        scheme, where, table = self._parts()
+        opened = _duckdb if scheme == "duckdb" else _spark
+        try:
+            return opened(place(where) if scheme == "duckdb" else where, table)
+        except ModuleNotFoundError as e:
+            raise InputError(f"{self.uri!r} needs {e.name}. Hint: pip install 'dpframe[{scheme}]'") from None
+        except InputError:
+            raise
+        except Exception:
+            raise InputError(
+                f"{self.uri!r} can't be opened: there is no such table, another process has it, or the engine does"
+                f" not run. Hint: {_SHAPES[scheme]}"
+            ) from None
+
+    def _parts(self) -> tuple[str, str, str]:
+        """The engine, where it is, and the table."""
+        uri = urlsplit(self.uri)
+        if uri.scheme not in _SHAPES:
+            near = did_you_mean(uri.scheme, _SHAPES)
+            raise InputError(
+                f"{self.uri!r} names no engine that can be opened by URI. {near} Hint: {_SHAPES['duckdb']}"
+            )
+        hint = f"Hint: {_SHAPES[uri.scheme]}"
+        asked = parse_qsl(uri.query, keep_blank_values=True)
+        if [k for k, _ in asked] != ["table"] or not all(asked[0][1].split(".")) or uri.fragment:
+            raise InputError(f"{self.uri!r} must name one table. {hint}")
+        if uri.scheme == "duckdb":
+            if uri.netloc or not uri.path:
+                raise InputError(
+                    f"{self.uri!r} must name a file. {hint}, or 'duckdb:///data/warehouse.db?...'"
+                )
+            return "duckdb", uri.path, asked[0][1]
+        if uri.path:
+            raise InputError(f"{self.uri!r} has a path, and Spark has none. {hint}")
+        return "spark", f"spark://{uri.netloc}" if uri.netloc else "", asked[0][1]
+
+
+def is_uri(text: str) -> bool:
+    """Whether a typed source is a URI and no path."""
+    return _URI.match(text) is not None
+
+
+def _duckdb(path: str, table: str) -> Any:
+    import duckdb
+
+    if not os.path.isfile(path) or not os.access(path, os.R_OK):
+        raise InputError(f"There is no readable file {path!r}. Hint: the path of a DuckDB database")
+    connection = duckdb.connect(path, read_only=True)
+    connection.execute("SET python_enable_replacements = false")  # a table, and never a variable of that name
+    name = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
+    return connection.sql(f"SELECT * FROM {name}")
+
+
+def _spark(master: str, table: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder
+    frame = (builder.master(master) if master else builder).getOrCreate().table(table)
+    frame.schema  # a table that is not there fails here and not after the charge  # noqa: B018
+    return frame
