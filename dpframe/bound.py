@@ -17,7 +17,7 @@ from dpframe.plan import Limits, Plan, Request
 from dpframe.planner import make_plan, own_epsilons, solve_error
 from dpframe.release import Release, _level
 from dpframe.schema import Source
-from dpframe.session import Session, current, pays_eps_alone, policy_of
+from dpframe.session import Session, budget_of, current, policy_of
 
 
 class Options(TypedDict, total=False):
@@ -236,7 +236,7 @@ def bind(
     if after:
         aggregates = tuple(replace(a, **after) for a in aggregates)
     aggregates, target, error, rows = _target(aggregates, options, unknown=by is not None and keys is None)
-    policy, defaults = policy_of(session)
+    budget, (policy, defaults) = budget_of(session), policy_of(session)
     limits = _limits(options, defaults, grouped=by is not None)
     request = Request(
         aggregates,
@@ -248,8 +248,9 @@ def bind(
         scalar and by is None,
         limits,
         ci is not None,
-        target.rho is None and pays_eps_alone(session),
+        target.rho is None and not budget.delta and budget.rho is None,
         top,
+        budget.rules.auto,
     )
     if error is not None:
         plan = solve_error(request, source, policy, error, rows)

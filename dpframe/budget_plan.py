@@ -251,7 +251,9 @@ class BudgetPlan:
         """SHA-256 (hex) over everything that decides cost and noise; no data, and no outputs.
 
         Two plans with the same fingerprint ask the same of sources of the same names and types, at the
-        same prices and with the same noise, in this version of dpframe.
+        same prices and with the same noise, in this version of dpframe. With a ledger, the plan's name
+        counts too (what was paid for under one name is not under another); the scope never does: one
+        approved file serves every night.
         """
         text = json.dumps(self._decisive(), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -397,6 +399,7 @@ class BudgetPlan:
             "policy": [policy.neighbors, policy.unit, repr(limits)],
             "allocation": self._allocation,
             "ledger": self._typed.get("ledger"),
+            "name": self._name if "ledger" in self._typed else None,  # another name would be charged anew
             "sources": {n: repr(s) if isinstance(s, Named) else None for n, s in self._given.items()},
             "queries": [
                 decisive(n, self._queries[n], self._asked.bind(n, t.amount).plan, t.amount, t.decided)

@@ -90,6 +90,7 @@ class Request:
     margins: bool = False
     pure: bool = False  # whether eps alone is what is paid
     top: int | None = None
+    auto: str = "auto"  # the law of noise where none was named: the accountant's, if it takes one alone
 
 
 @dataclass(frozen=True, slots=True)

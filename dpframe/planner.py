@@ -326,7 +326,8 @@ class _State:
         if target.rho is not None:
             for_noise = replace(target, delta=Fraction(0))
         asked_noise = Asked(tuple(sensitivities), tuple(furthest), moving, for_noise, thresholded)
-        choice = choose(request.mechanism, asked_noise, request.loss)
+        law = request.auto if request.mechanism == "auto" else request.mechanism
+        choice = choose(law, asked_noise, request.loss)
         event = worst([n.event for n in choice.noises])
         first = len(self.parts)
         numbers: dict[Family, int] = {}

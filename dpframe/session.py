@@ -596,18 +596,18 @@ _ambient = _Ambient()
 
 def policy_of(session: Session | None) -> tuple[Policy, Limits]:
     """What a plan is made under: the policy and limits of the given session, the current one, or none."""
-    if session is None:
-        stack = _stack.get() or tuple(_in_use)
-        session = stack[-1] if stack else _ambient
-    return session._policy, session._limits
+    paying = _paying(session)
+    return paying._policy, paying._limits
 
 
-def pays_eps_alone(session: Session | None) -> bool:
-    """Whether the session that a call will be charged to adds up eps and has no use for rho."""
-    if session is None:
-        stack = _stack.get() or tuple(_in_use)
-        session = stack[-1] if stack else _ambient
-    return not session._budget.delta and session._budget.rho is None
+def _paying(session: Session | None) -> Session:
+    stack = _stack.get() or tuple(_in_use)
+    return session or (stack[-1] if stack else _ambient)
+
+
+def budget_of(session: Session | None) -> Budget:
+    """The budget that a call will be charged to: that of the given session, the current one, or none."""
+    return _paying(session)._budget
 
 
 def outside() -> tuple[Session, ...]:

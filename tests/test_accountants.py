@@ -63,7 +63,7 @@ def test_how_many_calls_are_granted_at_3_and_one_in_a_million(accountant, laplac
     def opened():
         return dp.Session(eps=3, delta=1e-6, accountant=accountant)
 
-    assert grants(opened(), eps=0.1) == laplaces
+    assert grants(opened(), eps=0.1, mechanism="laplace") == laplaces
     assert grants(opened(), rho=Fraction(1, 800)) == gaussians
 
 
@@ -90,7 +90,7 @@ def test_gdp_adds_up_squares_exactly():
 def test_gdp_refuses_everything_but_gaussians_and_says_who_takes_it():
     s = dp.Session(eps=1, delta=1e-6, accountant="gdp")
     for call, able in [
-        ({"eps": 0.1}, "'union'"),
+        ({"eps": 0.1, "mechanism": "laplace"}, "'union'"),
         ({"eps": 0.1, "mechanism": "staircase"}, "'sum'"),
         ({"rho": 0.001, "mechanism": "discrete_gaussian"}, "'zcdp'"),
         ({"rho": 0.001, "mechanism": "laplace"}, "'rdp'"),
@@ -104,6 +104,18 @@ def test_gdp_refuses_everything_but_gaussians_and_says_who_takes_it():
         DF.dp.partition_by("g", keys=["a", "b"], eps=0.1, session=s)
     assert (s.spent.eps, s.spent.rho) == (0, 0)
     assert granted(s, eps=0.5, delta=1e-7, mechanism="gaussian_classic")
+
+
+def test_gdp_adds_gaussian_noise_to_calls_that_name_no_mechanism():
+    s = dp.Session(eps=1, delta=1e-6, accountant="gdp")
+    with s:
+        DF.dp.count(rho=0.001)
+        DF.dp.agg(n=dp.count(), x=dp.clip_mean("x", bounds=(0, 1)), eps=0.2, delta=1e-7)
+    assert [r.plan.mechanism for r in s.releases] == ["gaussian", {"n": "gaussian", "x": "gaussian"}]
+    with pytest.raises(dp.MechanismError, match=r"no pure guarantee.*rho="):
+        DF.dp.count(eps=0.1, session=s)
+    with pytest.raises(dp.BudgetExceeded, match="asks for exponential"):  # a choice is none of its laws
+        DF.dp.top_k("g", 1, candidates=["a", "b"], eps=0.1, session=s)
 
 
 def test_gdp_takes_thresholds_from_delta_calls():
@@ -243,7 +255,7 @@ def test_shares_never_exceed_the_whole(accountant):
             assert granted(k, eps=k.remaining.eps)
         else:
             assert granted(k, rho=k.remaining.rho, mechanism="gaussian")
-        assert not granted(k, eps=1e-6)
+        assert not granted(k, eps=1e-6, mechanism="laplace")
     with pytest.raises(dp.InputError, match="split"):
         DF.dp.count(session=s, eps=0.1)
 

@@ -628,6 +628,16 @@ def test_a_fingerprint_covers_what_decides_cost_and_noise(change):
     assert base(**change) != base()
 
 
+def test_a_fingerprint_covers_the_name_that_a_ledger_pays_under(tmp_path):
+    dp.Ledger.create(tmp_path / "l.db", eps=2).close()
+
+    def plan(name, **more):
+        return dp.BudgetPlan(PEOPLE, {"a": dp.count()}, eps=1, name=name, **more).fingerprint
+
+    assert plan("one") == plan("two")
+    assert plan("one", ledger=tmp_path / "l.db") != plan("two", ledger=tmp_path / "l.db")
+
+
 def test_a_fingerprint_covers_candidates():
     found = {
         dp.BudgetPlan(PEOPLE, {"a": dp.top_k("city", 1, candidates=c)}, eps=1).fingerprint

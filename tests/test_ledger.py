@@ -10,6 +10,7 @@ import pickle
 import random
 import sqlite3
 import threading
+from dataclasses import replace
 from fractions import Fraction
 
 import polars as pl
@@ -633,8 +634,20 @@ def test_the_file_holds_what_was_asked_and_nothing_else(path):
     asked = {"scope", "label", "question", "mechanism", "sensitivity", "scale", "request_id", "fingerprint"}
     assert rows["charge"].keys() == common | asked | {"private", "event", "granted"}
     assert rows["charge"]["event"] == {"eps": "1/10", "delta": "0", "rho": "1/200"}
-    assert rows["retry"].keys() == common | {"of"}
+    assert rows["retry"].keys() == common | {"of", "private"}
     assert rows["release"].keys() == common | {"of", "digest", "size"}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_retry_with_a_test_source_of_noise_marks_the_charge(path, clock, late):
+    ledger = dp.Ledger.create(path, eps=1, window="1d")
+    ledger.fail(ledger.reserve(claim(request_id="r")))
+    assert [e.private for e in ledger.entries()] == [True]
+    clock.move(hours=30 if late else 1)
+    ledger.store(ledger.reserve(replace(claim(request_id="r"), private=False)), b"x")
+    assert [e.private for e in ledger.entries()] == [False]
+    ledger.close()
+    assert [e.private for e in dp.Ledger(path).entries()] == [False]
 
 
 def test_exact_values_come_back_as_they_were():

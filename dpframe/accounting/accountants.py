@@ -49,6 +49,7 @@ class Union:
     name = "union"
     by_eps = True  # whether sums of eps grant
     shares = "eps"  # what ``split`` shares
+    auto = "auto"  # the mechanism of calls that name none
     calls = HALF  # the part of delta that single calls may use, unless one says
 
     def charged(self, budget: Budget, e: Event, state: State) -> Event | None:
@@ -119,7 +120,7 @@ class RDP(ZCDP):
 class GDP(ZCDP):
     """Sums of mu**2 / 2 of Gaussian noise, and the deltas of keys that were found with it."""
 
-    name, calls = "gdp", ZERO
+    name, calls, auto = "gdp", ZERO, "gaussian"
 
     def charged(self, budget: Budget, e: Event, state: State) -> Event | None:
         if not all(leaf.kind in ("gaussian", "keys") for leaf, _ in e.leaves()):

@@ -98,10 +98,13 @@ class Transaction:
         if ledger._answering(found):
             raise Busy(ledger, self._scope, str(claim.request_id))
         if ledger._log.known.in_window(found, now):
-            head, anew = ledger._log.append("retry", now, of=sequence), False
+            head, anew = ledger._log.append("retry", now, of=sequence, private=claim.private), False
         else:  # its answer will leave in a window that does not hold the charge
             granted = self._grant(claim, now, window_only=True)
-            head, anew = ledger._log.append("retry", now, of=sequence, anew=encode(granted["total"])), True
+            head = ledger._log.append(
+                "retry", now, of=sequence, private=claim.private, anew=encode(granted["total"])
+            )
+            anew = True
         ticket = Ticket(sequence, found.time, anew, None, None, head)
         self._lease(ticket)
         return ticket

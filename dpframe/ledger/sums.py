@@ -47,7 +47,7 @@ class LedgerEntry:
     repeat_of : int or None
         The first charge in this scope for the same question.
     private : bool
-        False if a test's source of noise was in place.
+        False if a test's source of noise was in place, at the charge or at a retry.
     released_at : datetime or None
         When its release was stored.
     version : str
@@ -93,6 +93,7 @@ class Charged:
     events: dict[str, Event]  # as granted, by budget
     repeat_of: int | None
     active: dt.datetime
+    private: bool  # of every try
     place: int = -1  # in the timeline
     release: Stored | None = None
 
@@ -115,7 +116,7 @@ class Charged:
             c["request_id"],
             c["fingerprint"],
             self.repeat_of,
-            c["private"],
+            self.private,
             self.release.time if self.release else None,
             c["version"],
             self.head,
@@ -155,6 +156,7 @@ class Sums:
             charged = self.charges[content["of"]]
             if charged.release is not None:
                 raise Broken(f"has a row {row.sequence} for a charge that was answered before")
+            charged.private &= content.get("private", True)
             if row.kind == "release":
                 charged.release = Stored(row.head, content["digest"], time)
             if "anew" in content:  # a retry after the window: it counts anew
@@ -173,7 +175,15 @@ class Sums:
         events |= {k: decode(v, Event) for k, v in content["granted"].items()}
         asked = (content["scope"], content["fingerprint"])
         first = self._asked.setdefault(asked, row.sequence)
-        charged = Charged(content, row.head, time, events, first if first != row.sequence else None, time)
+        charged = Charged(
+            content,
+            row.head,
+            time,
+            events,
+            first if first != row.sequence else None,
+            time,
+            content["private"],
+        )
         request = (content["scope"], content["request_id"])
         if content["request_id"] is not None and self.requests.setdefault(request, charged) is not charged:
             raise Broken(f"has a row {row.sequence} for a request that was charged before")
