@@ -25,7 +25,8 @@ from dpframe.mechanisms.laplace import pure_rho
 from dpframe.noise.source import words
 from dpframe.plan import Charge, Limits, Policy
 from dpframe.schema import Source
-from dpframe.session import Session, check_part, current, part_session, policy_of
+from dpframe.session import Session, current, policy_of
+from dpframe.shares import check_part, part_session
 from dpframe.strict import check_strict
 from dpframe.units import make_bounding
 

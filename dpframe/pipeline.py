@@ -18,7 +18,8 @@ from dpframe.payload import from_bytes, to_bytes
 from dpframe.plan import Plan
 from dpframe.release import Release
 from dpframe.schema import Counts, KeyColumns, Source
-from dpframe.session import Session, check_part, check_windows
+from dpframe.session import Session
+from dpframe.shares import check_part, check_windows
 from dpframe.strict import check_strict
 
 
