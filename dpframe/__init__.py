@@ -24,6 +24,7 @@ from dpframe.errors import (
     NoSession,
     ReleaseFailed,
 )
+from dpframe.forecast import tradeoff
 from dpframe.keys import public
 from dpframe.mechanisms.registry import mechanism, register_mechanism, unregister_mechanism
 from dpframe.mechanisms.registry import names as mechanisms
@@ -115,6 +116,7 @@ __all__ = [
     "rho_of_eps",
     "select",
     "top_k",
+    "tradeoff",
     "unregister_mechanism",
     "vector_mean",
     "vector_sum",

@@ -10,8 +10,9 @@ from typing import Any, TypedDict, cast
 from dpframe import pipeline, stats
 from dpframe.budget import Cost, Number, rational
 from dpframe.calibrate import LOSSES, Loss
-from dpframe.errors import InputError, show, typed
+from dpframe.errors import InputError, typed
 from dpframe.explain import Explanation, explain
+from dpframe.forecast import forecast
 from dpframe.mechanisms.base import Target
 from dpframe.plan import Limits, Plan, Request
 from dpframe.planner import make_plan, own_epsilons, solve_error
@@ -88,7 +89,7 @@ class BoundPlan:
     Attributes are those of :class:`dpframe.plan.Plan`. Making it costs nothing and reads no cell.
     """
 
-    __slots__ = ("_ci", "_label", "_request_id", "_rows", "_session", "_source", "plan")
+    __slots__ = ("_ci", "_label", "_relative_to", "_request_id", "_rows", "_session", "_source", "plan")
 
     def __init__(
         self,
@@ -99,9 +100,10 @@ class BoundPlan:
         ci: float | None,
         rows: float | None,
         request_id: str | None,
+        relative_to: float | None = None,
     ) -> None:
         self.plan = plan
-        self._request_id = request_id
+        self._request_id, self._relative_to = request_id, relative_to
         self._source, self._session, self._label, self._ci, self._rows = source, session, label, ci, rows
 
     def release(self) -> Release:
@@ -114,9 +116,31 @@ class BoundPlan:
             self.plan, self._source, payer, label=self._label, ci=self._ci, request_id=self._request_id
         )
 
-    def explain(self) -> Explanation:
-        """The plan in words: sensitivity, mechanism, eps, delta, expected error, what the session would grant."""
-        return explain(self.plan, _remaining(self._session), self._rows)
+    def explain(self, *, rows: Number | None = None, relative_to: Number | None = None) -> Explanation:
+        """The plan in words: sensitivity, mechanism, eps, delta, expected error, what the session would grant.
+
+        Parameters
+        ----------
+        rows : number, optional
+            A public guess of the number of rows, for errors that depend on it.
+        relative_to : number, optional
+            An expected answer; errors are then told as a fraction of it, too.
+
+        Returns
+        -------
+        Explanation
+            ``str`` is text, one line each; notebooks show a table. Nothing is spent and no cell is read.
+
+        Raises
+        ------
+        InputError
+            For ``rows`` or ``relative_to`` that is no positive number.
+        """
+        size = self._rows if rows is None else float(rational(rows, "rows"))
+        expected = self._relative_to if relative_to is None else float(rational(relative_to, "relative_to"))
+        ahead = forecast(self._session, self.plan.event)
+        before = None if ahead.state == "unclear" else current(self._session)._answer_to(self.plan)
+        return explain(self.plan, ahead, rows=size, relative_to=expected, asked_before=before)
 
     @property
     def cost(self) -> Cost:
@@ -164,26 +188,10 @@ class BoundPlan:
         return self.plan.scale
 
     def __repr__(self) -> str:
-        return f"<dpframe plan: {self.plan.describe()}, {self.plan.cost}>"
+        return repr(self.plan)
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
-
-
-def _remaining(session: Session | None) -> str | None:
-    try:
-        s = current(session)
-    except Exception:
-        return "a budgeted session is open but not in use here"
-    if not s._limited:
-        return None
-    left = s.remaining
-    asked = (
-        f"eps={show(left.eps)}"
-        if left.eps or not left.rho
-        else f"rho={float(left.rho):.6g} of Gaussian noise"
-    )
-    return f"would still grant {asked}"
 
 
 def question(a: Any, name: str | None) -> stats.Aggregate:
@@ -256,7 +264,9 @@ def bind(
         plan = solve_error(request, source, policy, error, rows)
     else:
         plan = make_plan(request, source, policy)
-    return BoundPlan(plan, source, session, label, ci, rows, request_id)
+    relative = options.get("relative_to")
+    expected = None if relative is None else float(rational(relative, "relative_to"))
+    return BoundPlan(plan, source, session, label, ci, rows, request_id, expected)
 
 
 def _limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:

@@ -266,6 +266,11 @@ class BudgetPlan:
             f" {self._allocation}{done}>"
         )
 
+    def _repr_html_(self) -> str:
+        from dpframe.display import plans
+
+        return plans.budget_plan(self)
+
     # ---- running ----
 
     def run(

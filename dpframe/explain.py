@@ -2,65 +2,99 @@
 
 from __future__ import annotations
 
-from html import escape
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dpframe.errors import show
+from dpframe.forecast import Forecast
 from dpframe.plan import Output, Plan
 from dpframe.release import bounding_text
 
 ROWS = (100, 1_000, 10_000)
 
 
-class Explanation:
-    """A plan in words. ``str`` is the text; notebooks display it."""
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of an explanation: of the question as a whole (depth 0), an output's head (1), about an output (2)."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    depth: int
+    label: str
+    text: str
 
     def __str__(self) -> str:
-        return self._text
+        if self.depth == 1:
+            return f"  {self.label}: {self.text}"
+        return f"  {self.label:<11} {self.text}" if self.depth == 0 else f"    {self.label:<12} {self.text}"
+
+
+class Explanation:
+    """A plan in words. ``str`` is the text; notebooks display it as a table."""
+
+    def __init__(self, title: str, lines: Sequence[Line], forecast: Forecast) -> None:
+        self.title, self.lines, self.forecast = title, tuple(lines), forecast
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *map(str, self.lines)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self._text)}</pre>"
+        from dpframe.display import plans
+
+        return plans.explanation(self)
 
 
-def explain(plan: Plan, remaining: str | None, rows: float | None) -> Explanation:
-    """Explain ``plan``; ``remaining`` is what the session would still grant, in words."""
+def explain(
+    plan: Plan,
+    forecast: Forecast,
+    *,
+    rows: float | None = None,
+    relative_to: float | None = None,
+    asked_before: str | None = None,
+) -> Explanation:
+    """Explain ``plan``, from public numbers alone.
+
+    Parameters
+    ----------
+    plan : Plan
+    forecast : Forecast
+        What who pays would still grant.
+    rows : float, optional
+        A public guess of the number of rows, for errors that depend on it.
+    relative_to : float, optional
+        An expected answer, of which errors are told as a fraction too.
+    asked_before : str, optional
+        Where the answer to the same question is, if who pays has paid for one.
+    """
     relation = {
         "add_remove": "one {} appears or vanishes",
         "replace_one": "one {} becomes another",
     }[plan.policy.neighbors].format(plan.policy.unit_name)
-    lines = [
-        plan.describe(),
-        f"  protects    {relation}",
-        f"  costs       {cost_text(plan)}",
-    ]
+    lines = [Line(0, "protects", relation), Line(0, "costs", cost_text(plan))]
     if plan.bounding is not None:
         more = ["more is scaled down"] if plan.measures or not plan.tallies else []
         more += ["of more, rows are kept by salted hash for what is counted by bins"] if plan.tallies else []
         more += ["groups are chosen by salted hash"] if plan.bounding.groups else []
-        lines.append(f"  bounds      {bounding_text(plan)}; {', '.join(more)}")
+        lines.append(Line(0, "bounds", f"{bounding_text(plan)}; {', '.join(more)}"))
     if plan.grouped:
         names = ", ".join(str(c.name) for c in plan.by)
         known = f"{plan.keys.size:,} listed" if plan.keys is not None else "those found with enough in them,"
-        lines.append(f"  groups      {known} by {names}; the cost is paid once for all")
+        lines.append(Line(0, "groups", f"{known} by {names}; the cost is paid once for all"))
     lines += _survival(plan)
     for o in plan.outputs:
-        lines += _output(plan, o, rows)
+        lines += _output(plan, o, rows, relative_to)
     if len({(p.event.eps, p.fused) for p in plan.parts}) > 1 and any(o.question.eps for o in plan.outputs):
-        lines.append("  epsilons    some outputs have their own; the call costs the sum")
+        lines.append(Line(0, "epsilons", "some outputs have their own; the call costs the sum"))
     fused = max((p.fused for p in plan.parts), default=1)
     if fused > 1:
-        lines.append(f"  split       {fused} parts share the budget equally: {_parts(plan)}")
-    lines.append(
-        "  missing     null and NaN are left out of sums, means and count(column); infinities are clipped"
-    )
-    if remaining:
-        lines.append(f"  session     {remaining}")
-    return Explanation("\n".join(lines))
+        lines.append(Line(0, "split", f"{fused} parts share the budget equally: {_parts(plan)}"))
+    missing = "null and NaN are left out of sums, means and count(column); infinities are clipped"
+    lines.append(Line(0, "missing", missing))
+    lines += [Line(0, "session", text) for text in forecast.texts]
+    if asked_before is not None:
+        lines.append(Line(0, "repeat", f"the same question was paid for before: {asked_before}"))
+    return Explanation(plan.describe(), lines, forecast)
 
 
 def _parts(plan: Plan) -> str:
@@ -69,7 +103,7 @@ def _parts(plan: Plan) -> str:
     return "; ".join(names.get(p.layout.kind, str(p.column)) for p in plan.parts)
 
 
-def _survival(plan: Plan) -> list[str]:
+def _survival(plan: Plan) -> list[Line]:
     """The threshold and the odds that a group of a given size is released."""
     if plan.selection is not None:
         half, what = float(plan.selection.size), plan.policy.unit_name
@@ -82,7 +116,8 @@ def _survival(plan: Plan) -> list[str]:
         return []
     shown = ", ".join(f"{n:,} {p:.3g}" for n, p in odds)
     things = "rows" if what == "row" else f"distinct {what}"
-    return [f"  threshold   about {half:,.4g} {things} in a group; chance of release by size: {shown}"]
+    text = f"about {half:,.4g} {things} in a group; chance of release by size: {shown}"
+    return [Line(0, "threshold", text)]
 
 
 def _sizes(half: float) -> list[int]:
@@ -98,21 +133,20 @@ def cost_text(plan: Plan) -> str:
     return f"eps={show(e.eps)}, delta={show(e.delta)} (rho={float(e.rho):.4g} where rho is added up)"
 
 
-def _output(plan: Plan, o: Output, rows: float | None) -> list[str]:
+def _output(plan: Plan, o: Output, rows: float | None, relative_to: float | None) -> list[Line]:
     part = plan.parts[o.part]
     l1, l2 = plan.sensitivity(o)
     noises = len(o.answer.coordinates())
     unit = " rows" if o.answer.worth is None or o.question.in_rows else ""
-    lines = [f"  {o.name}: {o.question.describe()}"]
-    lines.append(f"    sensitivity  L1 {_n(l1)}, L2 {_n(l2)}{unit}")
-    lines.append(
-        f"    noise        {part.mechanism}, scale {_n(plan.noise_scale(o))}{unit}" + _shared(plan, o, noises)
-    )
+    lines = [Line(1, o.name, o.question.describe())]
+    lines.append(Line(2, "sensitivity", f"L1 {_n(l1)}, L2 {_n(l2)}{unit}"))
+    noise = f"{part.mechanism}, scale {_n(plan.noise_scale(o))}{unit}" + _shared(plan, o, noises)
+    lines.append(Line(2, "noise", noise))
     if part.runner_up is not None:
         up = part.runner_up
         what = "RMSE" if up.loss == "rmse" else "E|X|"
-        lines.append(f"    runner-up    {up.mechanism}, {what} × {up.ratio:.3g}")
-    lines.append(f"    95 % error   {_error(plan, o, rows)}")
+        lines.append(Line(2, "runner-up", f"{up.mechanism}, {what} × {up.ratio:.3g}"))
+    lines.append(Line(2, "95 % error", _error(plan, o, rows, relative_to)))
     return lines
 
 
@@ -122,16 +156,23 @@ def _shared(plan: Plan, o: Output, noises: int) -> str:
     return text + (f", shared with {', '.join(with_same)} at no extra cost" if with_same else "")
 
 
-def _error(plan: Plan, o: Output, rows: float | None) -> str:
+def _error(plan: Plan, o: Output, rows: float | None, relative_to: float | None) -> str:
     fixed = o.answer.error(plan.laws, None)
     if not o.answer.ranged:
         return f"{_n(fixed)}, of {o.answer.margin_of}"
     if fixed is not None:
-        return f"± {_n(fixed)}"
+        return _margin(fixed, relative_to)
     sizes: tuple[float, ...] = (rows,) if rows else ROWS
-    each: list[Any] = [f"± {_n(o.answer.error(plan.laws, n))} at {n:,.0f} rows" for n in sizes]
+    each = [f"{_margin(o.answer.error(plan.laws, n), relative_to)} at {n:,.0f} rows" for n in sizes]
     return ", ".join(each) + (" a group" if plan.grouped else "")
 
 
-def _n(x: float | None) -> str:
+def _margin(error: float | None, relative_to: float | None) -> str:
+    text = f"± {_n(error)}"
+    if error is None or relative_to is None:
+        return text
+    return f"{text} ({100 * error / relative_to:.3g} % of {_n(relative_to)})"
+
+
+def _n(x: Any) -> str:
     return "?" if x is None else f"{x:,.6g}"

@@ -75,7 +75,7 @@ class KeyTable:
 
 
 def key_table(by: tuple[Hashable, ...], types: tuple[Column, ...], keys: Any) -> KeyTable:
-    """Read ``keys=`` for the grouping columns ``by``.
+    """Read ``keys=`` for the grouping columns ``by``; keys that were read before stay as they are.
 
     Raises
     ------
@@ -83,6 +83,8 @@ def key_table(by: tuple[Hashable, ...], types: tuple[Column, ...], keys: Any) ->
         For values that came from an array or frame without :func:`public`, sets, duplicates, mixed
         types, and keys that the column's dtype can't hold exactly.
     """
+    if isinstance(keys, KeyTable):
+        return keys
     listed = _columns_of_values(by, types, keys)
     size = len(listed[0])
     columns = tuple(key_column(t, v) for t, v in zip(types, listed))

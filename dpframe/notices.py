@@ -59,13 +59,20 @@ def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
             )
 
 
+def answer_at(session: Session, index: int) -> str | None:
+    """How to read the answer that a charge paid for, if it was given."""
+    entry = next((e for e in session._entries if e.index == index), None)
+    if entry is None or entry.release is None:
+        return None
+    position = sum(1 for e in session._entries if e.release is not None and e.index < index)
+    return f"s[{entry.label!r}]" if entry.label else f"s.releases[{position}]"
+
+
 def _first_answer(session: Session, index: int) -> str:
     """Where the first answer to a repeated question is kept, if it was given."""
-    first = next((e for e in session._entries if e.index == index), None)
-    if first is None or first.release is None:
+    answer = answer_at(session, index)
+    if answer is None:
         return ""
-    position = sum(1 for e in session._entries if e.release is not None and e.index < index)
-    answer = f"s[{first.label!r}]" if first.label else f"s.releases[{position}]"
     return f" The first answer is {answer}; if it was of the same data, read that instead (if of another filter, ignore this)."
 
 

@@ -81,6 +81,11 @@ class Partition(Mapping[Any, Part]):
     def __repr__(self) -> str:
         return f"<dpframe {self._charge.question}: {len(self)} parts, charged {self.cost}>"
 
+    def _repr_html_(self) -> str:
+        from dpframe.display import sessions
+
+        return sessions.partition(self)
+
 
 def make_partition(
     source: Source,

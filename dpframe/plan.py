@@ -235,6 +235,8 @@ class Plan:
         The rows that an answer has in every group, when there are several.
     top : int or None
         Of the groups that are found, only those with the largest answers are told, largest first.
+    request : Request or None
+        What was asked, so that it can be planned anew at another price.
     """
 
     outputs: tuple[Output, ...]
@@ -254,6 +256,7 @@ class Plan:
     scalar: bool
     index: Index | None = None
     top: int | None = None
+    request: Request | None = field(default=None, compare=False, repr=False)
 
     @property
     def summed(self) -> bool:
@@ -350,6 +353,15 @@ class Plan:
             return asked[0] if self.scalar or self.index else f"agg({', '.join(asked)})"
         names = ", ".join(repr(c.name) for c in self.by)
         return f"groupby({names})." + (f"dp_agg({', '.join(asked)})" if asked else "keys()")
+
+    def __repr__(self) -> str:
+        return f"<dpframe plan: {self.describe()}, {self.cost}>"
+
+    def _repr_html_(self) -> str:
+        from dpframe.explain import explain
+        from dpframe.forecast import Forecast
+
+        return explain(self, Forecast("unbound"))._repr_html_()
 
     def _per_output(self, f: Any) -> Any:
         values = {o.name: f(o) for o in self.outputs}

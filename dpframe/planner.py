@@ -52,6 +52,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         return types[name]
 
     by, keys = _groups(request, column)
+    asked = replace(request, keys=keys)
     resolved = [a.resolved(column) for a in request.aggregates]
     request = replace(request, aggregates=tuple(a.alone() if request.scalar else a for a in resolved))
     names = _output_names(request)
@@ -105,6 +106,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         request.scalar and index is None and (len(outputs) == 1 or request.aggregates[0].pair),
         index,
         request.top,
+        asked,
     )
 
 

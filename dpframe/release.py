@@ -40,6 +40,10 @@ class Release:
         Whether this is the stored answer to a request that was paid for earlier.
     released_at : datetime or None
         When a replayed answer was drawn and stored (UTC).
+    repeat_of : int or None
+        The index of the first charge for the same question in the session, if this is not the first.
+    limited : bool
+        Whether a budget limits the session that paid; false for the ambient one.
     head : str or None
         Where the ledger stood with this release, as "row:hash". Keep it: a ledger that was put back to an
         older copy together with its anchor can only be told by a head that was kept elsewhere.
@@ -70,6 +74,9 @@ class Release:
         self.head = None if stored is None else stored.head
         self.released_at = None if stored is None else stored.released_at
         self.replayed = self.released_at is not None
+        entry = None if stored is None else stored.entries[0][1]
+        self.repeat_of = None if entry is None else entry.repeat_of
+        self.limited = stored is None or stored.entries[0][0]._limited
         self._columns = self._answers()
         self.value: Any = self._value()
 
@@ -247,11 +254,9 @@ class Release:
         return f"<dpframe release{name}: {self._plan.describe()}, {_cost_text(self)}{head}{again}>\n{self.value!r}"
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from dpframe.display import releases
 
-        inner = getattr(self.value, "_repr_html_", None)
-        body = inner() if inner is not None else f"<pre>{escape(repr(self.value))}</pre>"
-        return f"<div>{body}<small>{escape(self._plan.describe())}: {escape(_cost_text(self))}</small></div>"
+        return releases.release(self)
 
 
 def table_bytes(table: pl.DataFrame, path: str, facts: str | None = None) -> bytes:
@@ -350,9 +355,9 @@ class _Answer:
         return f"{shown} ({level:.0%} interval; {_cost_text(self.release)})"
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from dpframe.display import releases
 
-        return f"<span>{escape(repr(self))}</span>"
+        return releases.answer(self)
 
 
 class PairAnswer(tuple[float, float]):
@@ -370,6 +375,11 @@ class PairAnswer(tuple[float, float]):
 
     def __str__(self) -> str:
         return repr(tuple(self))
+
+    def _repr_html_(self) -> str:
+        from dpframe.display import releases
+
+        return releases.answer(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (PairAnswer, (tuple(self), self.release))

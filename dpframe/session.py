@@ -25,7 +25,7 @@ from dpframe.budget import Cost, Number, rational
 from dpframe.calls import checked
 from dpframe.errors import InputError, NoSession, did_you_mean, show, typed
 from dpframe.noise import source
-from dpframe.notices import number
+from dpframe.notices import answer_at, number
 from dpframe.plan import Charge, Limits, Policy
 
 if TYPE_CHECKING:
@@ -302,6 +302,11 @@ class Session:
             if entry.label is not None:
                 self._labels.setdefault(entry.label, release)
 
+    def _answer_to(self, asked: Hashable) -> str | None:
+        """Where the first answer to the same question is, if there is one."""
+        index = self._asked.get(asked)
+        return None if index is None else answer_at(self, index)
+
     def _check_process(self) -> None:
         if os.getpid() != self._pid and self._ledger is not None and self._budget.unlimited:
             self._pid = os.getpid()  # the budget is in a file, and the ledger opens it anew
@@ -482,6 +487,11 @@ class Session:
             f" {self._charges} charge{'s' * (self._charges != 1)}, spent {_cost(self.spent)}"
             + (", split into parts that have it all>" if self._split else ">")
         )
+
+    def _repr_html_(self) -> str:
+        from dpframe.display import sessions
+
+        return sessions.session(self)
 
     def __copy__(self) -> Any:
         raise TypeError("A session can't be copied: a copy would have its budget twice. Hint: pass it along.")

@@ -26,7 +26,9 @@ class Statement(str):
     """The page as text; notebooks show it in one piece."""
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self)}</pre>"
+        return (
+            f'<pre style="white-space:pre-wrap;overflow-wrap:anywhere;background:none">{escape(self)}</pre>'
+        )
 
     def __repr__(self) -> str:
         return str(self)

@@ -675,7 +675,7 @@ def test_plans_tell_sensitivity_mechanism_cost_and_error(kind):
         assert part in text
     assert "one row appears or vanishes" in text
     assert repr(plan.explain()) == text
-    assert "<pre>" in plan._repr_html_()
+    assert "sensitivity" in plan._repr_html_()
     both = df.dp.plan.agg(n=dp.count(), s=dp.clip_sum("x", bounds=(-3, 10)), eps=0.5)
     assert set(both.l1) == {"n", "s"}
 

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from html import escape
 
 from dpframe.accounting import pld
 from dpframe.accounting.conversion import best_order, eps_of_mu, eps_of_rho
@@ -57,7 +56,9 @@ class Report:
         return f"<dpframe report: {self}>"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        from dpframe.display import releases
+
+        return releases.report(self)
 
 
 def report(events: Sequence[Event], accountant: str, delta: Fraction) -> Report:

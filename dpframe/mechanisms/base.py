@@ -101,6 +101,31 @@ class Noise(ABC):
     def _within(self, w: int) -> float:
         return float(1.0 - 2.0 * self.cdf(-w - 1))
 
+    def __repr__(self) -> str:
+        return (
+            f"<dpframe noise {type(self).__name__}: scale {float(self.scale):.6g} steps, {self.event.cost}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from dpframe.display import laws
+
+        return laws.noise(self)
+
+
+class Shown:
+    """How the built-in mechanisms print."""
+
+    name: str
+    norm: Norm
+
+    def __repr__(self) -> str:
+        return f"<dpframe mechanism {self.name!r}: takes the {self.norm} sensitivity>"
+
+    def _repr_html_(self) -> str:
+        from dpframe.display import laws
+
+        return laws.mechanism(self)
+
 
 @runtime_checkable
 class Mechanism(Protocol):

@@ -34,7 +34,7 @@ import numpy as np
 
 from dpframe.errors import MechanismError
 from dpframe.mechanisms import fitting
-from dpframe.mechanisms.base import Floats, Norm, Target
+from dpframe.mechanisms.base import Floats, Norm, Shown, Target
 from dpframe.mechanisms.registry import register_mechanism
 from dpframe.mechanisms.table import TableNoise
 
@@ -48,7 +48,7 @@ Loss = Literal["l1", "rmse"]
 
 
 @register_mechanism("cactus")
-class Cactus:
+class Cactus(Shown):
     """Numerically optimal noise; see the module.
 
     Parameters

@@ -23,7 +23,7 @@ from dpframe.mechanisms.base import Floats, Ints, Noise
 STEPS = 64  # coarse steps to a sensitivity
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Coarse(Noise):
     """A law on a grid of ``step`` fine steps."""
 

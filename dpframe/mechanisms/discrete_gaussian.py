@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from dpframe.budget import Event
 from dpframe.errors import MechanismError
-from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Target, checked_scale, float_up, sqrt_up
+from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Shown, Target, checked_scale, float_up, sqrt_up
 from dpframe.mechanisms.registry import register_mechanism
 from dpframe.noise.strips import sampler
 
@@ -35,7 +35,7 @@ _TABLE = 1024.0  # up to this sigma sums are taken term by term
 _SLACK = 2.0**-30  # more than the relative error of any tail here
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DiscreteGaussianNoise(Noise):
     """The law with parameter ``sigma`` (its standard deviation, unless sigma is below about a step)."""
 
@@ -126,7 +126,7 @@ class DiscreteGaussianNoise(Noise):
 
 
 @register_mechanism("discrete_gaussian")
-class DiscreteGaussian:
+class DiscreteGaussian(Shown):
     """Discrete Gaussian noise; see the module."""
 
     name = "discrete_gaussian"

@@ -26,7 +26,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpframe.mechanisms import fitting
-from dpframe.mechanisms.base import Floats, Norm, Target
+from dpframe.mechanisms.base import Floats, Norm, Shown, Target
 from dpframe.mechanisms.gaussian import analytic_sigma
 from dpframe.mechanisms.registry import register_mechanism
 from dpframe.mechanisms.table import TableNoise
@@ -121,7 +121,7 @@ def rounded(a: float, gamma: float, eps: float, delta: float) -> Floats:
 
 
 @register_mechanism("flipped_huber")
-class FlippedHuber:
+class FlippedHuber(Shown):
     """Flipped Huber noise; see the module."""
 
     name = "flipped_huber"

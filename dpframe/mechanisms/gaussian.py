@@ -32,6 +32,7 @@ from dpframe.mechanisms.base import (
     Ints,
     Noise,
     Norm,
+    Shown,
     Target,
     checked_scale,
     float_up,
@@ -73,7 +74,7 @@ def analytic_sigma(eps: Fraction, delta: Fraction) -> float:
     return high * (1 + 2.0**-30)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RoundedGaussian(Noise):
     sigma: Fraction
     cost: Event
@@ -127,7 +128,7 @@ class RoundedGaussian(Noise):
 
 
 @register_mechanism("gaussian")
-class Gaussian:
+class Gaussian(Shown):
     """Rounded Gaussian noise; see the module."""
 
     name = "gaussian"

@@ -24,7 +24,7 @@ from fractions import Fraction
 
 from dpframe.budget import Event, round_up
 from dpframe.errors import MechanismError
-from dpframe.mechanisms.base import Norm, Target, checked_scale, float_up
+from dpframe.mechanisms.base import Norm, Shown, Target, checked_scale, float_up
 from dpframe.mechanisms.gaussian import RoundedGaussian, analytic_delta
 from dpframe.mechanisms.registry import register_mechanism
 
@@ -37,7 +37,7 @@ def classic_sigma(eps: Fraction, delta: Fraction) -> float:
 
 
 @register_mechanism("gaussian_classic")
-class GaussianClassic:
+class GaussianClassic(Shown):
     """Rounded Gaussian noise by the textbook formula; see the module."""
 
     name = "gaussian_classic"

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from dpframe.budget import Event, round_up
 from dpframe.errors import MechanismError
-from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Target, checked_scale
+from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Shown, Target, checked_scale
 from dpframe.mechanisms.registry import register_mechanism
 from dpframe.noise.strips import sampler
 
@@ -48,7 +48,7 @@ def eps_of_pure_rho(rho: Fraction) -> Fraction:
     return low
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DiscreteLaplace(Noise):
     b: Fraction
     cost: Event
@@ -114,7 +114,7 @@ class DiscreteLaplace(Noise):
 
 
 @register_mechanism("laplace")
-class Laplace:
+class Laplace(Shown):
     """Discrete Laplace noise; see the module."""
 
     name = "laplace"

@@ -28,7 +28,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.mechanisms import fitting
-from dpframe.mechanisms.base import Floats, Norm, Target
+from dpframe.mechanisms.base import Floats, Norm, Shown, Target
 from dpframe.mechanisms.gaussian import analytic_sigma
 from dpframe.mechanisms.registry import register_mechanism
 from dpframe.mechanisms.table import TableNoise
@@ -98,7 +98,7 @@ def mixture(sigma: float, steps: int, eps: float, delta: float, bumps: int | Non
 
 
 @register_mechanism("multi_gaussian")
-class MultiGaussian:
+class MultiGaussian(Shown):
     """Multi-Gaussian noise; see the module."""
 
     name = "multi_gaussian"

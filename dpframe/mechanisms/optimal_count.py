@@ -23,7 +23,7 @@ from fractions import Fraction
 
 from dpframe.budget import Event
 from dpframe.errors import MechanismError
-from dpframe.mechanisms.base import Norm, Target
+from dpframe.mechanisms.base import Norm, Shown, Target
 from dpframe.mechanisms.laplace import pure_rho
 from dpframe.mechanisms.registry import register_mechanism
 from dpframe.mechanisms.table import TableNoise
@@ -104,7 +104,7 @@ def whole(fine: list[int]) -> tuple[int, ...]:
 
 
 @register_mechanism("optimal_count")
-class OptimalCount:
+class OptimalCount(Shown):
     """The optimal law for counts; see the module."""
 
     name = "optimal_count"

@@ -28,7 +28,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpframe.mechanisms import fitting
-from dpframe.mechanisms.base import Floats, Norm, Target
+from dpframe.mechanisms.base import Floats, Norm, Shown, Target
 from dpframe.mechanisms.gaussian import analytic_sigma
 from dpframe.mechanisms.multi_gaussian import cells
 from dpframe.mechanisms.registry import register_mechanism
@@ -48,7 +48,7 @@ def rounded(sigma: float, steps: int, eps: float, delta: float) -> Floats:
 
 
 @register_mechanism("quasi_gaussian")
-class QuasiGaussian:
+class QuasiGaussian(Shown):
     """Quasi-Gaussian noise; see the module."""
 
     name = "quasi_gaussian"

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from dpframe.budget import Event
 from dpframe.errors import MechanismError
-from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Target, checked_scale
+from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Shown, Target, checked_scale
 from dpframe.mechanisms.laplace import eps_of_pure_rho, pure_rho
 from dpframe.mechanisms.registry import register_mechanism
 from dpframe.noise import source
@@ -40,7 +40,7 @@ WIDEST_LEVEL = 1 << 16
 Loss = Literal["l1", "rmse"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StaircaseNoise(Noise):
     """A staircase.
 
@@ -127,7 +127,7 @@ class StaircaseNoise(Noise):
 
 
 @register_mechanism("staircase")
-class Staircase:
+class Staircase(Shown):
     """Staircase noise; see the module.
 
     Parameters

@@ -18,7 +18,7 @@ from dpframe.noise.table import table_sampler
 BITS = 100  # weights are integers of about this many bits: at least 96 after the largest
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableNoise(Noise):
     """P(X = k) = weights[\\|k\\|] / total for \\|k\\| < len(weights), else 0.
 

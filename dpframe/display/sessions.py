@@ -1,0 +1,138 @@
+"""Sessions as pages: whom they protect, what is left, and every charge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpframe.display.page import bar, card, facts, note, table, warning
+from dpframe.errors import DPError, show
+from dpframe.notices import number
+
+if TYPE_CHECKING:
+    from dpframe.account import Entry
+    from dpframe.accounting.filter import Budget, State
+    from dpframe.partition import Partition
+    from dpframe.session import Session
+
+SHOWN = 12  # charges
+
+
+def session(s: Session) -> str:
+    """Whom it protects, bars of its budgets, and its last charges."""
+    parts: list[str] = []
+    relation = {"add_remove": "appears or vanishes", "replace_one": "becomes another"}[s.neighbors]
+    rows = [("protects", f"one {s._policy.unit_name} {relation}")]
+    if not s._limited:
+        parts.append(warning("No session is open: calls are recorded, and nothing limits the total."))
+        rows.append(("spent", _spent(s)))
+    else:
+        rows.append(("in use", _in_use(s)))
+    if s._ledger is not None:
+        scope = "" if s._scope is None else f", scope {s._scope!r}"
+        rows.append(("ledger", f"{s._ledger!r}{scope}"))
+    if s._budget.unusual and not s._budget.unlimited:
+        rows.append(("accountant", s._budget.unusual))
+    if s._outer:
+        rows.append(("inside", f"{len(s._outer)} other session{'s' * (len(s._outer) > 1)}, charged as well"))
+    parts.append(facts(rows))
+    if s._split:
+        parts.append(note("Split into parts that have all of it."))
+    try:
+        parts += _bars(s)
+    except DPError as e:  # a ledger that can't be read must not hide the rest
+        parts.append(warning(f"The ledger can't be read: {type(e).__name__}."))
+    parts.append(_charges(s))
+    return card("session", _title(s), *parts)
+
+
+def partition(p: Partition) -> str:
+    """What the parts cost together, and what each has left."""
+    keys = list(p)[:SHOWN]
+    rows = [(k, _spent(p[k].session)) for k in keys]
+    more = note(f"and {len(p) - len(keys):,} more parts") if len(p) > len(keys) else ""
+    return card(
+        "partition", p._charge.question, note(f"charged {p.cost}"), table(("part", "spent"), rows), more
+    )
+
+
+def _title(s: Session) -> str:
+    b = s._budget
+    if b.unlimited:
+        return "on a ledger" if s._ledger is not None else "ambient, no limit"
+    if b.eps is None:
+        return f"rho={number(b.rho)}" + (f", delta_calls={show(b.delta_calls)}" if b.delta_calls else "")
+    return f"eps={show(b.eps)}" + (f", delta={show(b.delta)}" if b.delta else "")
+
+
+def _spent(s: Session) -> str:
+    c = s.spent
+    if c.eps is None:
+        return f"rho={number(c.rho)}"
+    return f"eps={show(c.eps)}" + (f", delta={show(c.delta)}" if c.delta else "")
+
+
+def _in_use(s: Session) -> str:
+    from dpframe import session as sessions
+
+    if s in sessions.outside():
+        return "here"
+    return "open, but not here: with s: ... or s.use()" if s in sessions._open else "no"
+
+
+def _bars(s: Session) -> list[str]:
+    named: list[tuple[str, Budget, State]] = []
+    if not s._budget.unlimited:
+        named.append(("", s._budget, s._state))
+    if s._ledger is not None:
+        named += [(f"ledger {k} ", b, state) for k, (b, state) in s._ledger.state(s._scope).items()]
+    out = []
+    for name, b, state in named:
+        if b.eps is not None and b.rules.by_eps and state.eps is not None:
+            left = show(b.remaining(state).eps)
+            words = f"{show(state.eps)} of {show(b.eps)} added up; {left} would still be granted"
+            out.append(bar(f"{name}eps", [(float(state.eps / b.eps), 0.75)], words))
+        elif state.closed_by:
+            out.append(note(f"Epsilons are added up no more since {state.closed_by} was charged by rho."))
+        if b.rho_limit > 0:
+            words = f"{number(state.rho)} of {number(b.rho_limit)} added up"
+            words += "; from here on only sums of eps grant" * (state.rho >= b.rho_limit)
+            out.append(bar(f"{name}rho", [(float(state.rho / b.rho_limit), 0.75)], words))
+        if b.delta_calls > 0:
+            words = f"{show(state.delta)} of {show(b.delta_calls)} used by single calls"
+            out.append(bar(f"{name}delta", [(float(state.delta / b.delta_calls), 0.75)], words))
+    return out
+
+
+def _charges(s: Session) -> str:
+    entries = list(s._entries)
+    if not entries:
+        return note("Nothing was charged yet.")
+    last = entries[-SHOWN:]
+    rows = [
+        (e.index, e.label or "", e.question, _cost(e), e.mechanism, f"{e.time:%H:%M:%S}", _remarks(e))
+        for e in last
+    ]
+    hidden = s._charges - len(last)
+    more = note(f"{hidden:,} earlier charge{'s' * (hidden != 1)}: s.report()") if hidden else ""
+    return more + table(("#", "label", "question", "cost", "mechanism", "UTC", ""), rows)
+
+
+def _cost(e: Entry) -> str:
+    if e.replayed:
+        return "free"
+    if e.cost.eps is None:
+        return f"rho={number(e.cost.rho)}" + (f", delta={show(e.cost.delta)}" if e.cost.delta else "")
+    return f"eps={show(e.cost.eps)}" + (f", delta={show(e.cost.delta)}" if e.cost.delta else "")
+
+
+def _remarks(e: Entry) -> str:
+    said = []
+    if e.replayed:
+        said.append("stored answer, paid for before")
+    elif e.repeat_of is not None:
+        said.append(f"repeat of {e.repeat_of}, charged again")
+    if e.release is None:
+        said.append("no answer: it failed, or was interrupted")
+    if not e.private:
+        said.append("not private: a test's noise")
+    return "; ".join(said)
