@@ -49,7 +49,7 @@ def __getattr__(name: str) -> object:
 
     from dpframe.calls import MEANT_VERBS
 
-    if name in ("audit", "testing"):  # for auditors and plug-in authors; loaded on first use
+    if name in ("audit", "plot", "testing"):  # loaded on first use
         return import_module(f"dpframe.{name}")
     if name == "Ledger":  # brings SQLite; loaded on first use
         globals()["Ledger"] = found = import_module("dpframe.ledger").Ledger
