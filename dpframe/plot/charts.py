@@ -57,12 +57,16 @@ def data(rows: Sequence[dict[str, Any]]) -> Any:
 
 def layers(*charts: Any, title: Any, height: int = HEIGHT) -> altair.LayerChart:
     """One picture of several layers."""
-    return Layers(layer=list(charts)).properties(title=title, width=MAX_WIDTH, height=height)
+    made: altair.LayerChart = Layers(layer=list(charts)).properties(
+        title=title, width=MAX_WIDTH, height=height
+    )
+    return made
 
 
 def column(*charts: Any) -> altair.VConcatChart:
     """Pictures one below the other."""
-    return Column(vconcat=list(charts))
+    made: altair.VConcatChart = Column(vconcat=list(charts))
+    return made
 
 
 def short(x: float) -> float:

@@ -95,7 +95,7 @@ def noise(
         first, second = _with(EPSILONS, e), _with(DELTAS, d) if d else [d]
         at = (first.index(e), second.index(d))
     settings = [(i, j) for i in range(len(first)) for j in range(len(second))] if interactive else [at]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in names:
         for i, j in settings:
             asked = Target(rho=first[i]) if rho is not None else Target(first[i], second[j])
@@ -222,7 +222,8 @@ def _law(name: str, target: Target, numbers: int = 1) -> tuple[Noise, int]:
 
 def _points(law: Noise, steps: int) -> list[dict[str, float]]:
     reach = max(law.interval(0.999), steps)
-    k = np.unique(np.linspace(-reach, reach, POINTS).round().astype(np.int64))
+    half = np.unique(np.linspace(0, reach, POINTS // 2 + 1).round().astype(np.int64))
+    k = np.concatenate([-half[:0:-1], half])
     rmse, off = short(law.std / steps), short(law.mean_abs / steps)
     return [
         {"x": short(a / steps), "d": short(p * steps), "rmse": rmse, "abs": off}

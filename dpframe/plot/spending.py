@@ -107,7 +107,9 @@ def tradeoff(
     return _curves(points, axis, bare.describe(), ahead.before, relative_to is not None)
 
 
-def _curves(points: list[dict[str, Any]], axis: str, title: str, left: Any, relative: bool) -> Any:
+def _curves(
+    points: list[dict[str, Any]], axis: str, title: str, left: Any, relative: bool
+) -> altair.LayerChart:
     log = alt.Scale(type="log")
     shown = "95 % error, of the expected answer" if relative else "95 % error (±)"
     y = alt.Y("error:Q", title=shown, scale=log, axis=alt.Axis(format="%") if relative else alt.Axis())
