@@ -39,6 +39,7 @@ from dpframe.tabulate import bounds, histogram, n_unique
 from dpframe.vectors import vector_mean, vector_sum
 
 if TYPE_CHECKING:
+    from dpframe.advice import advise
     from dpframe.ledger import Ledger
 
 register()
@@ -51,6 +52,9 @@ def __getattr__(name: str) -> object:
 
     if name in ("audit", "plot", "testing"):  # loaded on first use
         return import_module(f"dpframe.{name}")
+    if name == "advise":  # tries everything, so it needs everything; loaded on first use
+        globals()["advise"] = found = import_module("dpframe.advice").advise
+        return found
     if name == "Ledger":  # brings SQLite; loaded on first use
         globals()["Ledger"] = found = import_module("dpframe.ledger").Ledger
         return found
@@ -85,6 +89,7 @@ __all__ = [
     "ReleaseFailed",
     "Session",
     "__version__",
+    "advise",
     "bounds",
     "clip_corr",
     "clip_cov",

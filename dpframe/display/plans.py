@@ -9,6 +9,7 @@ from dpframe.display.page import bar, card, facts, note, table
 from dpframe.errors import show
 
 if TYPE_CHECKING:
+    from dpframe.advice import Advice
     from dpframe.budget_plan import BudgetPlan
     from dpframe.explain import Explanation
     from dpframe.forecast import Forecast
@@ -29,6 +30,24 @@ def explanation(e: Explanation) -> str:
             block.append((line.label, line.text))
     parts.append(facts(block, indent=inside))
     return card("plan", e.title, *parts, _left(e.forecast))
+
+
+def advice(a: Advice) -> str:
+    """What to write and why, and the best of what was tried."""
+    rows = [("session", a.session), ("each call", a.call), *(("because", r) for r in a.reasons)]
+    tried = [
+        (
+            r["mechanism"],
+            r["accountant"],
+            f"eps={r['eps']:.4g}" if r["eps"] is not None else f"rho={r['rho']:.4g}",
+            f"{r['delta']:.4g}" if r["delta"] else "",
+            f"{r['loss']:.4g}",
+            f"× {r['ratio']:.4g}",
+        )
+        for r in a.table.head(6).iter_rows(named=True)
+    ]
+    head = ("mechanism", "accountant", "each call", "delta", "noise", "")
+    return card("advice", f"{a.mechanism}, accountant {a.accountant}", facts(rows), table(head, tried))
 
 
 def _left(f: Forecast) -> str:
