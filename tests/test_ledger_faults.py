@@ -10,6 +10,7 @@ import json
 import os
 import random
 import resource
+import secrets
 import shutil
 import sqlite3
 import sys
@@ -138,9 +139,9 @@ def endless(path):
     """Charge and release until killed, saying each step after it is done."""
 
     def work(say) -> None:
-        ledger, i = dp.Ledger(path), 0
+        ledger, i, mine = dp.Ledger(path), 0, secrets.token_hex(8)  # the number of a process comes again
         while True:
-            name = f"{os.getpid()}.{i}"
+            name = f"{mine}.{i}"
             ticket = ledger.reserve(claim("0.0001", request_id=name))
             say("granted", name)
             ledger.store(ticket, name.encode())
