@@ -2,13 +2,13 @@
 PYTHON ?= python3
 PIP = python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo test lint bench audit audit-ledger clean
+.PHONY: demo test lint docs bench audit audit-ledger clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/python -m dpframe.demo
 
-# The whole suite: lint and types once, then every test on pandas 3 and on pandas 2.
-test: lint
+# The whole suite: lint, types and the documentation once, then every test on pandas 3 and on pandas 2.
+test: lint docs
 	.venv/bin/python -m pytest -n 2
 	.venv-pandas2/bin/python -m pytest -n 2 tests
 
@@ -16,6 +16,10 @@ lint: .venv/ready .venv-pandas2/ready
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+
+# The documentation as a site in build/docs. A link or a name that leads nowhere fails it; nothing is fetched.
+docs: .venv/ready
+	.venv/bin/python -m sphinx -q -n -W --keep-going -b html docs build/docs
 
 bench: .venv/ready
 	.venv/bin/python benchmarks/run.py
@@ -38,7 +42,7 @@ audit-ledger: .venv/ready
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	.venv/bin/$(PIP) --upgrade pip
-	.venv/bin/$(PIP) -e . --group test --group lint "pandas>=3"
+	.venv/bin/$(PIP) -e . --group test --group lint --group docs "pandas>=3"
 	touch $@
 
 .venv-pandas2/ready: pyproject.toml

@@ -15,7 +15,7 @@ exclude_patterns = ["examples"]
 nitpicky = True
 nitpick_ignore_regex = [("py:(class|obj|data)", r"(?!dpframe\.).*"), ("py:.*", r"(numpy|polars|pandas)\..*")]
 myst_heading_anchors = 3
-suppress_warnings: list[str] = []
+suppress_warnings = ["ref.python"]  # an attribute `eps` of one class links to that of another: prose, too
 
 napoleon_google_docstring = False
 napoleon_use_ivar = True
