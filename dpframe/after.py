@@ -32,6 +32,15 @@ class Derived:
     value : float, or a frame with keys and ``name``
     std : float, or such a frame
         Standard deviation of the noise, to first order.
+
+    Examples
+    --------
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"x": [1.0] * 100})
+    >>> with dp.Session(eps=2e6):
+    ...     change = dp.difference(df.dp.count(eps=1e6), df.head(40).dp.count(eps=1e6))
+    >>> change.value, change.interval(0.9)
+    (60.0, (60.0, 60.0))
     """
 
     def __init__(

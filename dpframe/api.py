@@ -190,6 +190,13 @@ class Verbs(MoreVerbs[R], SpreadVerbs[R]):
         frame of the caller's library
             One row (ungrouped) or one row per listed key, in the order of ``keys``.
 
+        Raises
+        ------
+        InputError, MechanismError, BudgetExceeded, NoSession
+            As for ``count``; a question that is wrong refuses the whole call.
+        TypeError
+            For what is no question.
+
         Notes
         -----
         Privacy: (eps, delta)-DP per protected unit for the whole table. All questions about one column
@@ -292,11 +299,24 @@ class Grouped(Verbs[R]):
         -------
         frame with the grouping columns, sorted
 
+        Raises
+        ------
+        InputError, BudgetExceeded, NoSession
+            As for ``count``; and when keys were listed, or without ``delta=``.
+
         Notes
         -----
         Privacy: (eps, delta)-DP per protected unit. A group of n units appears with the largest
         probability that any (eps/L0, delta')-DP rule allows (truncated geometric); one unit's key
         appears with probability at most delta.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"city": ["Ghent"] * 500 + ["Metz"]})
+        >>> with dp.Session(eps=1, delta=1e-6):
+        ...     df.dp.groupby("city").keys(eps=1, delta=1e-9)["city"].to_list()
+        ['Ghent']
         """
         if self._keys is not None:
             raise InputError(
@@ -334,11 +354,27 @@ class _FrameVerbs(Verbs[R]):
         Grouped
             With the verbs of a frame, ``dp_agg`` and ``keys``.
 
+        Raises
+        ------
+        InputError
+            When a question is asked: for keys that are duplicates, do not fit the column's type or may have been
+            read from data, and without keys for a missing ``delta=``.
+        TypeError
+            For expressions in place of names.
+
         Notes
         -----
         Privacy: a row is in one group, so one charge covers all of them (parallel composition); under
         replace_one a row may move between two, and sensitivities double. A unit is in up to
         ``max_groups`` groups, and noise is made for all of them together.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"city": ["Ghent", "Lille", "Ghent"]})
+        >>> with dp.Session(eps=1e6):
+        ...     df.dp.groupby("city", keys=["Ghent", "Metz"]).count(eps=1e6).rows()
+        [('Ghent', 2), ('Metz', 0)]
         """
         limits = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
         return Grouped(self._source, _names(by), keys, {**self._defaults, **limits}, self._finish)
@@ -363,6 +399,11 @@ class _FrameVerbs(Verbs[R]):
         Returns
         -------
         frame with the column and ``count`` (Int64), in the order of ``keys`` or sorted
+
+        Raises
+        ------
+        InputError, MechanismError, BudgetExceeded, NoSession
+            As for ``groupby(...).count()``.
 
         Notes
         -----
@@ -406,6 +447,15 @@ class FrameDP(_FrameVerbs[Any]):
     """Private questions about one frame; answers come back at once.
 
     A call is ``plan.<verb>(...).release().value``.
+
+    Examples
+    --------
+    >>> import dpframe as dp, pandas as pd
+    >>> df = pd.DataFrame({"age": [20.0, 40.0] * 500})
+    >>> with dp.Session(eps=1):
+    ...     mean = df.dp.clip_mean("age", bounds=(0, 100), eps=1)
+    >>> 25 < mean < 35, df.dp.plan.count(eps=0.1).error
+    (True, 30.0)
     """
 
     __slots__ = ()
@@ -432,11 +482,18 @@ class FrameDP(_FrameVerbs[Any]):
         eps, delta, rho : number
             The cap of each part. The session is charged once, now: the cap, times max_groups with a
             unit, times 2 under replace_one.
+        session, label
+            See :class:`Options`.
 
         Returns
         -------
         Partition
             A read-only mapping from key to part, in the order of ``keys``; ``parts["EWR"].dp`` has all verbs.
+
+        Raises
+        ------
+        InputError, BudgetExceeded, NoSession
+            As for ``count``; and without keys.
 
         Notes
         -----

@@ -87,6 +87,17 @@ class BoundPlan:
     """A plan with the frame it is for.
 
     Attributes are those of :class:`dpframe.plan.Plan`. Making it costs nothing and reads no cell.
+
+    Examples
+    --------
+    >>> import dpframe as dp, polars as pl
+    >>> plan = pl.DataFrame({"x": [1.0] * 50}).dp.plan.count(eps=0.5)
+    >>> plan.eps, plan.mechanism, plan.error
+    (0.5, 'laplace', 6.0)
+    >>> with dp.Session(eps=0.5) as s:
+    ...     r = plan.release()
+    >>> s.spent == 0.5
+    True
     """
 
     __slots__ = ("_ci", "_label", "_relative_to", "_request_id", "_rows", "_session", "_source", "plan")

@@ -94,6 +94,14 @@ class Cost:
         None when only rho is known (a call with ``rho=``).
     delta : Fraction
     rho : Fraction or None
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> s = dp.Session(eps=0.3)
+    >>> s.remaining.eps, s.remaining == 0.3, float(s.spent)
+    (Fraction(3, 10), True, 0.0)
+    >>> s.close()
     """
 
     eps: Fraction | None

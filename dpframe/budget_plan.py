@@ -172,6 +172,11 @@ class BudgetPlan:
     def to_release_file(self, path: str | os.PathLike[str]) -> None:
         """Write the plan as a TOML release file that ``from_release_file`` reads back with the same fingerprint.
 
+        Parameters
+        ----------
+        path : str or path
+            An older file is replaced.
+
         Raises
         ------
         InputError

@@ -301,7 +301,26 @@ def median(
     nonnegative: bool = False,
     round: int | None = None,
 ) -> Quantile:
-    """Ask for the median: :func:`quantile` at one half; parameters and privacy as there.
+    """Ask for the median: :func:`quantile` at one half.
+
+    Parameters
+    ----------
+    column, bounds, candidates, eps, nonnegative, round
+        As in :func:`quantile`.
+
+    Returns
+    -------
+    Quantile
+        The answer is one of the candidates, Int64 where they are integers.
+
+    Raises
+    ------
+    InputError
+        As for :func:`quantile`.
+
+    Notes
+    -----
+    Privacy: that of :func:`quantile` at 0.5.
 
     Examples
     --------
@@ -325,8 +344,24 @@ def iqr(
 ) -> Quantile:
     """Ask for the interquartile range: the difference of two quantiles that are drawn together.
 
-    Parameters and privacy as of :func:`quantile` for ``[0.25, 0.75]``; the difference is post-processing and
-    never negative.
+    Parameters
+    ----------
+    column, bounds, candidates, eps, nonnegative, round
+        As in :func:`quantile`.
+
+    Returns
+    -------
+    Quantile
+        The answer is a difference of two candidates, and never negative.
+
+    Raises
+    ------
+    InputError
+        As for :func:`quantile`.
+
+    Notes
+    -----
+    Privacy: that of :func:`quantile` for ``[0.25, 0.75]``; the difference is post-processing.
 
     Examples
     --------

@@ -50,7 +50,22 @@ def eps_of_rho(rho: Number, delta: Number) -> float:
 def rho_of_eps(eps: Number, delta: Number) -> float:
     """The largest rho for which anything rho-zCDP is (eps, delta)-DP; 0 when delta is 0.
 
-    Parameters, errors: as :func:`eps_of_rho`. Rounded down.
+    Parameters
+    ----------
+    eps : number
+        Above 0.
+    delta : number
+        From 0 to below 1.
+
+    Returns
+    -------
+    float
+        0 or more, rounded down.
+
+    Raises
+    ------
+    InputError
+        As for :func:`eps_of_rho`.
 
     Examples
     --------
@@ -65,7 +80,22 @@ def rho_of_eps(eps: Number, delta: Number) -> float:
 def mu_of_eps(eps: Number, delta: Number) -> float:
     """The largest mu for which anything mu-GDP (such as Gaussian noise of sigma = 1/mu sensitivities) is (eps, delta)-DP.
 
-    Parameters, errors: as :func:`eps_of_rho`. Rounded down; 0 when delta is 0.
+    Parameters
+    ----------
+    eps : number
+        Above 0.
+    delta : number
+        From 0 to below 1.
+
+    Returns
+    -------
+    float
+        Sensitivities to a sigma, rounded down; 0 when delta is 0.
+
+    Raises
+    ------
+    InputError
+        As for :func:`eps_of_rho`.
 
     Examples
     --------
@@ -80,7 +110,22 @@ def mu_of_eps(eps: Number, delta: Number) -> float:
 def eps_of_mu(mu: Number, delta: Number) -> float:
     """The least eps for which anything mu-GDP is (eps, delta)-DP.
 
-    Parameters, errors: as :func:`eps_of_rho`. Rounded up; inf when delta is 0.
+    Parameters
+    ----------
+    mu : number
+        Sensitivities to a sigma of Gaussian noise; 0 or more.
+    delta : number
+        From 0 to below 1.
+
+    Returns
+    -------
+    float
+        0 or more, rounded up; inf when delta is 0.
+
+    Raises
+    ------
+    InputError
+        As for :func:`eps_of_rho`.
 
     Examples
     --------
@@ -92,7 +137,19 @@ def eps_of_mu(mu: Number, delta: Number) -> float:
 
 
 def delta_of_mu(mu: Number, eps: Number) -> float:
-    """The delta for which anything mu-GDP is (eps, delta)-DP, rounded up.
+    """The delta for which anything mu-GDP is (eps, delta)-DP.
+
+    Parameters
+    ----------
+    mu : number
+        Sensitivities to a sigma of Gaussian noise; 0 or more.
+    eps : number
+        0 or more.
+
+    Returns
+    -------
+    float
+        From 0 to 1, rounded up.
 
     Raises
     ------

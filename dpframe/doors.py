@@ -16,12 +16,26 @@ def frame(obj: Any) -> FrameDP:
     Parameters
     ----------
     obj : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
-        Answers to questions about an Arrow table are Polars frames.
+        Or what the extras bring: a DuckDB relation, an Ibis table, a SQLFrame or PySpark DataFrame. Answers to
+        questions about anything but pandas are Polars frames.
+
+    Returns
+    -------
+    FrameDP
+        All verbs; nothing is read.
 
     Raises
     ------
     TypeError
         For a Series, an expression, or any other object.
+
+    Examples
+    --------
+    >>> import dpframe as dp, pandas as pd
+    >>> with dp.Session(eps=1e6):
+    ...     n = dp.frame(pd.DataFrame({"x": [1.0, 2.0]})).count(eps=1e6)
+    >>> int(n)
+    2
     """
     return FrameDP(as_source(obj))
 

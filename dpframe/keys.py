@@ -46,6 +46,16 @@ def public(values: Any) -> Public:
     ----------
     values : Series, Index, array, list, or a frame with one column per grouping column
 
+    Returns
+    -------
+    Public
+        For ``keys=``. It holds the values and shows none of them.
+
+    Raises
+    ------
+    InputError
+        Not here, but where the keys are used: for duplicates, and values that do not fit the column's type.
+
     Examples
     --------
     >>> import dpframe as dp, pandas as pd

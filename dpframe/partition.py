@@ -32,7 +32,14 @@ from dpframe.units import make_bounding
 
 
 class Part:
-    """The rows of one key. Its ``.dp`` has all verbs; they spend the part's cap and nothing else."""
+    """The rows of one key. Its ``.dp`` has all verbs; they spend the part's cap and nothing else.
+
+    Attributes
+    ----------
+    key : value, or tuple of values
+    session : Session
+        What the part may still spend.
+    """
 
     __slots__ = ("_make", "key", "session")
 
@@ -64,6 +71,7 @@ class Partition(Mapping[Any, Part]):
 
     @property
     def cost(self) -> Any:
+        """What was charged for all parts together (exact)."""
         return self._charge.event.cost
 
     def __getitem__(self, key: Any) -> Part:

@@ -237,6 +237,13 @@ class Plan:
         Of the groups that are found, only those with the largest answers are told, largest first.
     request : Request or None
         What was asked, so that it can be planned anew at another price.
+
+    Examples
+    --------
+    >>> import dpframe as dp, polars as pl
+    >>> plan = pl.DataFrame({"x": [1.0]}).dp.plan.clip_sum("x", bounds=(0, 10), eps=0.5).plan
+    >>> plan.describe(), plan.l1, plan.noise_scale(plan.outputs[0])
+    ("clip_sum('x', bounds=(0, 10))", 10.0, 20.0)
     """
 
     outputs: tuple[Output, ...]
@@ -327,7 +334,7 @@ class Plan:
         return [p.noise for p in self.pieces]
 
     def error(self, rows: float | None = None, level: float = 0.95) -> Any:
-        """Half-width of the interval per output; None where it depends on ``rows`` and they are not given."""
+        """Half-width of the interval at ``level`` per output; None where it depends on ``rows`` and they are not given."""
         return self._per_output(lambda o: o.answer.error(self.laws, rows, level)) if self.outputs else None
 
     def output_unit(self, output: Output) -> Fraction:

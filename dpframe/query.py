@@ -65,6 +65,13 @@ class Query:
         Files to write.
     options : mapping
         What is passed on to the call: ``delta``, ``mechanism``, ``ci``, ``max_rows``, ...
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> q = dp.query(dp.count(), eps=0.25)
+    >>> q.eps, q.scalar
+    (Fraction(1, 4), True)
     """
 
     statistics: tuple[Aggregate, ...]

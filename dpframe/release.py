@@ -53,6 +53,14 @@ class Release:
     Notes
     -----
     Privacy: holds noisy integers and the plan. The exact ones are gone before it is made.
+
+    Examples
+    --------
+    >>> import dpframe as dp, polars as pl
+    >>> with dp.Session(eps=1e6) as s:
+    ...     n = pl.DataFrame({"x": [1.0] * 50}).dp.count(eps=1e6, label="n")
+    >>> s["n"].value, s["n"].interval(0.9), s["n"].facts["question"]
+    (50 ± 0 (95% interval; eps=1000000 per row), (50, 50), 'count()')
     """
 
     def __init__(

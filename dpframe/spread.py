@@ -168,7 +168,27 @@ class SpreadVerbs(Generic[R]):
         candidates: Sequence[Number] | None = None,
         **options: Unpack[Options],
     ) -> R:
-        """Estimate the median: ``quantile(column, 0.5)``; parameters, errors and privacy as there.
+        """Estimate the median: ``quantile(column, 0.5)``.
+
+        Parameters
+        ----------
+        column, bounds, candidates
+            As in ``quantile``.
+        **options
+            See :class:`Options`.
+
+        Returns
+        -------
+        a candidate (ungrouped), or a frame with keys and ``<column>_median``
+
+        Raises
+        ------
+        InputError, MechanismError, BudgetExceeded, NoSession
+            As for ``count``.
+
+        Notes
+        -----
+        Privacy: that of ``quantile`` at 0.5. The error is one of rank, in rows.
 
         Examples
         --------
@@ -190,7 +210,27 @@ class SpreadVerbs(Generic[R]):
         candidates: Sequence[Number] | None = None,
         **options: Unpack[Options],
     ) -> R:
-        """Estimate the interquartile range from two quantiles drawn together; the rest as of ``quantile``.
+        """Estimate the interquartile range from two quantiles drawn together.
+
+        Parameters
+        ----------
+        column, bounds, candidates
+            As in ``quantile``.
+        **options
+            See :class:`Options`.
+
+        Returns
+        -------
+        number, at least 0 (ungrouped), or a frame with keys and ``<column>_iqr``
+
+        Raises
+        ------
+        InputError, MechanismError, BudgetExceeded, NoSession
+            As for ``count``.
+
+        Notes
+        -----
+        Privacy: that of ``quantile`` for [0.25, 0.75]; the difference is post-processing.
 
         Examples
         --------

@@ -270,6 +270,11 @@ def count(
     Count
         For ``agg(...)`` and ``dp_agg(...)``; ``.alias(name)`` names the output. The answer is Int64.
 
+    Raises
+    ------
+    InputError, TypeError
+        For a wrong ``eps``, ``nonnegative`` or ``round``, or a column that is no name.
+
     Notes
     -----
     Privacy: one row changes the count by at most 1 under both relations (a replaced row may have
@@ -358,6 +363,12 @@ def clip_sum(
     -----
     Privacy: one row changes the sum by at most max(\\|low\\|, \\|high\\|) when it appears or vanishes,
     and by at most max(high, 0) - min(low, 0) when it becomes another.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.clip_sum("age", bounds=(0, 100)).describe()
+    "clip_sum('age', bounds=(0, 100))"
     """
     return ClipSum(
         one_column("clip_sum", column),
@@ -391,12 +402,23 @@ def clip_mean(
     ClipMean
         The answer is Float64 and lies within the bounds; the mean of nothing is their midpoint.
 
+    Raises
+    ------
+    InputError
+        As for :func:`clip_sum`, and for an ``n`` that is no number of rows.
+
     Notes
     -----
     Privacy: without ``n`` each row is spread over two cells (its place between the bounds, in exact
     steps), so it moves them by 1 in L1 altogether, and mean, sum and count come from the same noise.
     With ``n`` the published number is the sum of distances from the midpoint, moved by at most
     (high - low)/2 (twice that when a row becomes another).
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.clip_mean("age", bounds=(0, 100), n=5000).describe()
+    "clip_mean('age', bounds=(0, 100), n=5000)"
     """
     n = public_rows(n)
     one_column("clip_mean", column)

@@ -275,6 +275,11 @@ def bounds(
     Bracket
         Two columns, ``<name>_low`` and ``<name>_high``.
 
+    Raises
+    ------
+    InputError
+        For a ``range`` that is equal, reversed or not finite.
+
     Notes
     -----
     Privacy: that of :func:`histogram`; the rest is post-processing.

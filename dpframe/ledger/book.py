@@ -242,7 +242,7 @@ class Ledger:
             yield Transaction(self, scope)
 
     def reserve(self, claim: Claim, scope: str | None = None) -> Ticket:
-        """Charge ``claim`` in a step of its own; waits where somebody alive is answering the same request."""
+        """Charge ``claim`` in ``scope``, in a step of its own; waits where somebody alive is answering the same request."""
         while True:
             try:
                 with self.charging(scope) as transaction:
@@ -251,7 +251,7 @@ class Ledger:
                 busy.wait()
 
     def store(self, ticket: Ticket, payload: bytes) -> Head:
-        """Keep the release that ``ticket`` was charged for, before it is handed out.
+        """Keep the release that ``ticket`` was charged for, as the bytes ``payload``, before it is handed out.
 
         Raises
         ------

@@ -34,6 +34,16 @@ T = TypeVar("T", bound=type)
 def register_mechanism(name: str) -> Callable[[T], T]:
     """Register a mechanism class under ``name``, for ``mechanism="name"`` on every verb.
 
+    Parameters
+    ----------
+    name : str
+        As the class calls itself.
+
+    Returns
+    -------
+    decorator
+        Gives the class back. Before a law of it is first used, its claim is recomputed.
+
     Raises
     ------
     MechanismError
@@ -59,17 +69,44 @@ def register_mechanism(name: str) -> Callable[[T], T]:
 
 
 def unregister_mechanism(name: str) -> None:
-    """Forget a registered mechanism. The built-in ones come back when they are next asked for."""
+    """Forget a registered mechanism. The built-in ones come back when they are next asked for.
+
+    Parameters
+    ----------
+    name : str
+        An unknown one is no error.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.unregister_mechanism("never_registered")
+    """
     _registered.pop(name, None)
 
 
 def mechanism(name: str) -> base.Mechanism:
     """Return the mechanism called ``name``, loading a plug-in that declares it.
 
+    Parameters
+    ----------
+    name : str
+        One of :func:`~dpframe.mechanisms`.
+
+    Returns
+    -------
+    Mechanism
+        With ``name``, ``norm`` and ``calibrate(sensitivity, moving, target)``.
+
     Raises
     ------
     MechanismError
         For an unknown name, or a plug-in that can't be loaded or lacks a part of the protocol.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.mechanism("gaussian").norm
+    'L2'
     """
     if name in _registered:
         return _registered[name]
@@ -98,7 +135,19 @@ def mechanism(name: str) -> base.Mechanism:
 
 
 def names() -> list[str]:
-    """The names that :func:`mechanism` knows, plug-ins included, sorted."""
+    """The names that :func:`~dpframe.mechanism` knows, plug-ins included.
+
+    Returns
+    -------
+    list of str
+        Sorted.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> {"laplace", "gaussian", "staircase"} <= set(dp.mechanisms())
+    True
+    """
     return sorted({*_BUILT_IN, *_registered, *(p.name for p in entry_points(group=GROUP))})
 
 
