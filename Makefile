@@ -19,7 +19,7 @@ lint: .venv/ready .venv-pandas2/ready
 
 # The documentation as a site in build/docs. A link or a name that leads nowhere fails it; nothing is fetched.
 docs: .venv/ready
-	.venv/bin/python -m sphinx -q -n -W --keep-going -b html docs build/docs
+	.venv/bin/python -m sphinx -q -E -n -W --keep-going -b html docs build/docs
 
 bench: .venv/ready
 	.venv/bin/python benchmarks/run.py

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NoReturn, get_type_hints
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -66,7 +66,8 @@ def statistics() -> dict[str, Callable[..., Aggregate]]:
     for name in dpframe.__all__:
         f = getattr(dpframe, name)
         if inspect.isfunction(f):
-            kind = get_type_hints(inspect.unwrap(f)).get("return")
+            plain = inspect.unwrap(f)  # its hints as they stand: some name what only a type checker imports
+            kind = plain.__globals__.get(str(plain.__annotations__.get("return")))
             if isinstance(kind, type) and issubclass(kind, Aggregate):
                 found[name] = f
     return found
