@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import hashlib
-import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -129,6 +128,8 @@ def _columns_of_values(by: tuple[Hashable, ...], types: tuple[Column, ...], keys
     if isinstance(keys, Mapping):
         return _from_mapping(by, types, keys)
     values = _literals(by, keys, "keys")
+    if len(by) == 1 and isinstance(values, range):
+        return [values]
     if len(by) == 1:
         return [[v[0] if isinstance(v, tuple) and len(v) == 1 else v for v in values]]
     for v in values:
@@ -172,8 +173,15 @@ def _cross(by: tuple[Hashable, ...], lists: list[Sequence[Any]]) -> list[Sequenc
         )
     if len(lists) == 1:
         return lists
-    rows = list(itertools.product(*lists))
-    return [[r[i] for r in rows] for i in range(len(lists))]
+    return [_repeated(x, size, lists[i + 1 :]) for i, x in enumerate(lists)]
+
+
+def _repeated(values: Sequence[Any], size: int, inner: list[Sequence[Any]]) -> list[Any]:
+    """One column of a cross product of ``size`` rows, the last column changing fastest."""
+    if not size:
+        return []
+    each = [v for v in values for _ in range(math.prod(map(len, inner)))]
+    return each * (size // len(each))
 
 
 def _literals(by: tuple[Hashable, ...], keys: Any, what: str) -> Sequence[Any]:

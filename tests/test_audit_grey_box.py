@@ -19,13 +19,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import dpframe as dp
-from dpframe.audit import greybox, neighbours, questions
+from dpframe.audit import neighbours, questions, recording, tables
 from dpframe.audit.neighbours import LIBRARIES
 from dpframe.layout import Move
 
 AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
 PAIRS = 10_000 if AUDIT else 12
-CHOICES = ("quantile", "top_k", "select")  # no noise, so no distances: the rest is compared
 RELATIONS = ("add_remove", "replace_one")
 ROWS = {r: neighbours.row_pairs(r) for r in RELATIONS}
 UNITS = {r: neighbours.unit_pairs(r) for r in RELATIONS}
@@ -78,13 +77,13 @@ def test_a_pair_differs_by_one_unit(pair):
 
 @named(CORPUS)
 def test_every_question_of_every_pair_of_the_corpus_is_within_what_it_declares(pair):
-    verbs = [*questions.VERBS, *(questions.OF_UNITS if pair.unit else {})]
+    verbs = questions.asked_of(pair.unit)
     library = LIBRARIES[CORPUS.index(pair) % 3]
     for verb in verbs:
         for ask in (questions.ungrouped(verb), questions.grouped(verb)):
             found = check(ask, pair, library)
             assert found.error is None
-            assert found.moved or verb in CHOICES
+            assert found.moved
 
 
 @named(SPECIAL)
@@ -128,7 +127,7 @@ def relations_and_units():
 
 
 @pytest.mark.parametrize(("relation", "unit"), relations_and_units())
-@pytest.mark.parametrize("verb", [*questions.VERBS, *questions.OF_UNITS])
+@pytest.mark.parametrize("verb", questions.asked_of("u"))
 def test_generated_neighbours_are_within_what_the_verb_declares(verb, relation, unit):
     if verb in questions.OF_UNITS and unit is None:
         pytest.skip("a question about units")
@@ -137,6 +136,32 @@ def test_generated_neighbours_are_within_what_the_verb_declares(verb, relation, 
         pair = neighbours.generated(rng, relation, unit)
         ask = (questions.ungrouped, questions.grouped)[turn % 2](verb)
         check(ask, pair, LIBRARIES[turn % 3])
+
+
+@pytest.mark.parametrize(("relation", "unit"), relations_and_units())
+def test_pairs_in_tables_are_within_what_each_verb_declares(relation, unit):
+    """Every form of every verb in one library or another, a table of 25 pairs each."""
+    rng = np.random.default_rng([10, relation == "add_remove", unit is None])
+    pairs = [neighbours.generated(rng, relation, unit) for _ in range(25)]
+    for i, verb in enumerate(questions.asked_of(unit)):
+        for grouped in (False, True):
+            assert tables.differing(verb, grouped, pairs, LIBRARIES[(i + grouped) % 3], salt=i) == 0, verb
+
+
+def test_a_table_counts_the_pairs_that_move_too_far():
+    """Of ten pairs three differ by two rows; a question that declares half fails on all that move by a row."""
+    one, two = FRAME[:3], FRAME[:2]
+    pairs = [
+        neighbours.Pair("", with_all(FRAME), with_all(x)) for x in (one, two, one, two, one, one, two, one)
+    ]
+    for grouped in (False, True):
+        assert tables.differing("count", grouped, pairs, "polars", 0) == 3
+    assert tables.differing("top_k", False, pairs, "pandas", 0) == 3
+
+
+def with_all(frame):
+    """The frame with every column that questions are about."""
+    return frame.with_columns(y=pl.col("x"), b=pl.lit(True), i=pl.lit(3)).select(*neighbours.SCHEMA)
 
 
 @each_relation
@@ -186,6 +211,43 @@ def test_a_sensitivity_that_is_too_small_is_seen(monkeypatch):
     assert dp.audit.grey_box(total, nine, eight).ok
     monkeypatch.setattr(Move, "sensitivity", half)
     assert dp.audit.grey_box(total, nine, eight).failures == ("within", "paid")
+
+
+@pytest.mark.parametrize("verb", ["quantile", "top_k", "select"])
+@pytest.mark.parametrize("how", ["rate", "sensitivity"])
+def test_a_choice_by_utilities_that_move_too_far_is_seen(verb, how, monkeypatch):
+    """A choice with weights twice as steep as it pays for; one that declares half."""
+    from dpframe.mechanisms import choosers
+
+    name = "one at either bound, swapped" if verb == "select" else "n = 2, lowest to highest"
+    pair = next(p for p in ROWS["replace_one"] if p.name == name)
+    ask = questions.ungrouped(verb)
+    options = questions.session("replace_one", None)
+    assert dp.audit.grey_box(ask, pair.frame, pair.neighbour, **options).ok
+    for name in ("quantiles", "largest", "best"):
+        true = getattr(choosers, name)
+
+        def wrong(*args, true=true):
+            chooser = true(*args)
+            if how == "sensitivity":
+                return replace(chooser, sensitivity=chooser.sensitivity / 4)
+            steep = "base" if verb == "quantile" else "rate"
+            return replace(chooser, **{steep: 3 * getattr(chooser, steep)})
+
+        for module in ("choosing", "scores"):
+            monkeypatch.setattr(f"dpframe.{module}.{name}", wrong, raising=False)
+    found = dp.audit.grey_box(ask, pair.frame, pair.neighbour, **options)
+    assert found.failures == (("paid",) if how == "rate" else ("within",))
+
+
+def test_what_reaches_a_choice_is_compared_by_its_definition():
+    """The median of 1, 2, 9 among 0, 2, 10; a row at 9 vanishes: utilities of 0 and 2 move by 1/2, of 10 by -1/2."""
+    frame = pl.DataFrame({"x": [1.0, 2.0, 9.0]})
+    found = dp.audit.grey_box(lambda d: d.quantile("x", 0.5, candidates=[0, 2, 10], eps=1), frame, frame[:2])
+    (moved,) = found.moved
+    assert found.ok
+    assert (moved.l1, moved.declared_l1) == (Fraction(1, 2), Fraction(1, 2))
+    assert moved.l2_squared == Fraction(1, 4)
 
 
 def test_noise_that_is_too_small_for_what_moved_is_seen(monkeypatch):
@@ -324,11 +386,11 @@ def test_a_recorded_release_is_a_release():
         asked.append(value)
         return value
 
-    seen = greybox.observe(ask, FRAME, 0)
+    seen = recording.observe(ask, FRAME, 0)
     assert asked[0] == pytest.approx(4, abs=1e-3)
     assert seen.asked[0].calls == [("prepare", 1), ("sample", 1)] * 2
     plan = seen.asked[0].plan
-    wrapped = [greybox.Recorded(n, seen.asked[0], 0) for n in plan.laws]
+    wrapped = [recording.Recorded(n, seen.asked[0], 0) for n in plan.laws]
     for law, noise in zip(wrapped, plan.laws):
         assert (law.scale, law.event, law.std, law.mean_abs) == (
             noise.scale,

@@ -36,7 +36,7 @@ def test_figures_are_as_promised(number, part):
 @pytest.mark.parametrize("verb", ["count", "clip_sum"])
 def test_little_of_the_epsilon_is_wasted(verb):
     """At eps 1 the worst pair of a count or a sum is told apart by .85 or more."""
-    figure = answers.figure_1(verb, run.Size(200_000, 3, 0, 0, (), 0))
+    figure = answers.figure_1(verb, run.Size(200_000, 3, 0, 0, 0, (), 0))
     assert figure.ok, run.line(figure)
     assert ".85" in figure.wanted
 

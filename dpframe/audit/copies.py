@@ -11,11 +11,12 @@ import pandas as pd
 import polars as pl
 
 from dpframe.api import FrameDP, Grouped
-from dpframe.audit.greybox import Query, alone, auditors_session
+from dpframe.audit.recording import Query, alone, auditors_session
 from dpframe.bound import BoundPlan
 from dpframe.engine.opening import as_source
 from dpframe.errors import InputError, typed
 from dpframe.release import Release
+from dpframe.stats import count
 
 ROWS = 2_000_000  # of copies in memory at once
 COPY = "copy of the frame"
@@ -147,6 +148,9 @@ class _Copies(FrameDP):
         return Grouped(self._source, (COPY, *names), product, limits, self._finish)
 
     group_by = groupby
+
+    def _values(self, column: Hashable, keys: Any, options: Any, top: int | None = None) -> Any:
+        return self.groupby(column, keys=keys)._ask((count(),), options, scalar=True, top=top)
 
     def _finish(self, bound: BoundPlan) -> Any:
         release = bound.release()

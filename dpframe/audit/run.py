@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -23,10 +24,10 @@ class Size:
         Figure 1: outputs from each side of a pair.
     corpus : int
         Figure 1: pairs of the corpus for each verb.
-    pairs : int
-        Figure 2: generated pairs for each verb, relation and unit.
+    pairs, tabled : int
+        Figure 2: generated pairs for each verb, relation and unit, asked one by one and in tables.
     frames : int
-        Figure 3: generated frames.
+        Figure 3: generated frames, of rows and of units each.
     rows : tuple of int
         Figure 4: sizes of frames.
     points : int
@@ -36,6 +37,7 @@ class Size:
     draws: int
     corpus: int
     pairs: int
+    tabled: int
     frames: int
     rows: tuple[int, ...]
     points: int
@@ -43,9 +45,9 @@ class Size:
 
 ROWS = (0, 1, 2, 999, 1000, 1001, 100_000)
 SIZES = {
-    "small": Size(30_000, 3, 3, 20, ROWS[:3], 60),
-    "medium": Size(200_000, 12, 100, 500, ROWS, 200),
-    "full": Size(10**6, 12, 5_000, 10_000, ROWS, 1_000),
+    "small": Size(30_000, 3, 3, 30, 25, ROWS[:3], 60),
+    "medium": Size(200_000, 12, 60, 600, 500, ROWS, 200),
+    "full": Size(10**6, 12, 500, 5_000, 5_000, ROWS, 1_000),
 }
 
 
@@ -127,6 +129,8 @@ def _measured(tasks: list[Task], jobs: int) -> Iterator[tuple[Figure, float]]:
     if jobs == 1:
         yield from map(_task, tasks)
         return
+    # Processes that each run on all cores get in each other's way; Polars reads this when it is first imported.
+    os.environ.setdefault("POLARS_MAX_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield from pool.map(_task, tasks)
 

@@ -1,0 +1,447 @@
+"""The faults: each is one small change of one file, of a kind that has happened in such software."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A text of one file of the package, what it is replaced by, and the tests that are run on it.
+
+    Attributes
+    ----------
+    name : str
+    file : str
+        Within ``dpframe``.
+    old, new : str
+        ``old`` must be there exactly once.
+    tests : tuple of str
+        Files (or single tests) within ``tests``, in the order in which they are tried.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    def planted_in(self, text: str) -> str:
+        """The text with the fault in it; ValueError if there is no one place for it."""
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.name}: {self.file} has its text {text.count(self.old)} times, not once")
+        return text.replace(self.old, self.new)
+
+
+_MOVE = ("test_sensitivity.py",)
+_SESSION = ("test_session.py",)
+_LEDGER = ("test_session_ledger.py", "test_ledger.py", "test_ledger_faults.py")
+_UNITS = ("test_units.py",)
+_UNKNOWN = ("test_unknown_keys.py",)
+_EXACT = ("test_oracle.py", "test_exact_integers.py")
+
+FAULTS = (
+    # ---- sensitivity ----
+    Fault(
+        "half the sensitivity",
+        "layout.py",
+        "        m = rows * self.far\n        if not replace:",
+        "        m = max(1, rows * self.far // 2)\n        if not replace:",
+        _MOVE,
+    ),
+    Fault(
+        "a replaced row moves one group, not two",
+        "layout.py",
+        "        if self.cells:\n            return 2 * groups * m, 2 * groups * m * m",
+        "        if self.cells:\n            return groups * m, groups * m * m",
+        _MOVE,
+    ),
+    Fault(
+        "a replaced value moves a sum by the span only",
+        "layout.py",
+        '    across = max(grid.last, 0) - min(grid.first, 0)\n    return Layout("sum"',
+        '    across = grid.last - grid.first\n    return Layout("sum"',
+        _MOVE,
+    ),
+    Fault(
+        "two parts of a call share one sensitivity",
+        "calibrate.py",
+        "    p = len(sensitivities)\n",
+        "    p = 1\n",
+        _MOVE,
+    ),
+    Fault(
+        "the block's cells sum to K + 1",
+        "layout.py",
+        'cells = (Coordinate(sums=((0, 1),)), Coordinate(b=k, sums=((0, -1),)))\n    return _simplex("block"',
+        'cells = (Coordinate(sums=((0, 1),)), Coordinate(b=k + 1, sums=((0, -1),)))\n    return _simplex("block"',
+        _MOVE,
+    ),
+    Fault(
+        "bounds are moved inward to the grid",
+        "layout.py",
+        "grid = Grid(step, floor(low / step), ceil(high / step), integer)",
+        "grid = Grid(step, ceil(low / step), floor(high / step), integer)",
+        _MOVE,
+    ),
+    Fault(
+        "max_groups is not in the noise",
+        "planner.py",
+        "self.groups = (bounding.groups or 1) if bounding else 1",
+        "self.groups = 1",
+        _UNITS,
+    ),
+    Fault(
+        "rows of a unit are not in the noise",
+        "planner.py",
+        "self.rows = bounding.rows if bounding else 1",
+        "self.rows = 1",
+        _UNITS,
+    ),
+    # ---- what the engine adds up ----
+    Fault(
+        "no clip",
+        "engine/polars.py",
+        "shifted.reinterpret(dtype=pl.Int64).clip(low, high) -",
+        "shifted.reinterpret(dtype=pl.Int64) -",
+        _EXACT,
+    ),
+    Fault(
+        "NaN is kept",
+        "engine/polars.py",
+        "x.cast(pl.Float64, strict=False).fill_nan(None) + a.magic",
+        "x.cast(pl.Float64, strict=False) + a.magic",
+        _EXACT,
+    ),
+    Fault(
+        "sums wrap at 32 bits",
+        "engine/polars.py",
+        "sums.append(reduce(mul, factors).sum().alias",
+        "sums.append(reduce(mul, factors).cast(pl.Int32, wrap_numerical=True).sum().cast(pl.Int64).alias",
+        _EXACT,
+    ),
+    Fault(
+        "a null key matches nothing",
+        "engine/polars.py",
+        'query = listed.join(query, on=by, how="left", nulls_equal=True,',
+        'query = listed.join(query, on=by, how="left", nulls_equal=False,',
+        _EXACT,
+    ),
+    Fault(
+        "a unit's rows all count",
+        "engine/polars.py",
+        'scaled = [pl.min_horizontal("n", pl.lit(most, pl.Int64)).alias("n")]',
+        'scaled = [pl.col("n")]',
+        _UNITS,
+    ),
+    Fault(
+        "groups are ranked over all units",
+        "engine/polars.py",
+        '.rank("ordinal").over(unit) <= most',
+        '.rank("ordinal") <= most * pl.struct(*unit).n_unique()',
+        _UNITS,
+    ),
+    Fault(
+        "rows without a unit count",
+        "engine/polars.py",
+        "pairs = rows.drop_nulls(unit).group_by",
+        "pairs = rows.group_by",
+        _UNITS,
+    ),
+    Fault(
+        "a replaced vector moves a sum by its length only",
+        "layout.py",
+        "        m = rows * self.reach * (2 if replace else 1)\n        l1 =",
+        "        m = rows * self.reach\n        l1 =",
+        ("test_vectors.py",),
+    ),
+    Fault(
+        "found groups come in an order of their size",
+        "engine/polars.py",
+        "query = query.sort(by)",
+        'query = query.sort("n")',
+        _UNKNOWN,
+    ),
+    # ---- noise ----
+    Fault(
+        "Laplace noise is 2 % too small",
+        "mechanisms/laplace.py",
+        "checked_scale(sensitivity / eps, sensitivity, self.name)",
+        "checked_scale(sensitivity / eps * Fraction(98, 100), sensitivity, self.name)",
+        ("test_laws_pure.py",),
+    ),
+    Fault(
+        "Gaussian noise is 2 % too small",
+        "mechanisms/gaussian.py",
+        "    return high * (1 + 2.0**-30)",
+        "    return high * 0.98",
+        ("test_laws_gaussian.py",),
+    ),
+    Fault(
+        "what is drawn is 2 % narrower than its law",
+        "mechanisms/laplace.py",
+        'return sampler("linear", self.b).sample(size)',
+        'return sampler("linear", max(self.b * 98 / 100, Fraction(1, 64))).sample(size)',
+        ("test_laws_pure.py", "test_audit_run.py"),
+    ),
+    Fault(
+        "the sampler keeps minus zero",
+        "noise/strips.py",
+        "            keep &= ~(negative & (y == 0))",
+        "            pass",
+        ("test_noise.py",),
+    ),
+    Fault(
+        "the sampler decides near its boundary in floats",
+        "noise/strips.py",
+        "        for i in np.flatnonzero(np.abs(gap) <= _BAND):",
+        "        for i in np.flatnonzero(np.abs(gap) <= 0 * _BAND):",
+        ("test_noise.py",),
+    ),
+    Fault(
+        "a forked child repeats its parent's noise",
+        "noise/source.py",
+        "_source: Callable[[int], bytes] = os.urandom\n",
+        "_source: Callable[[int], bytes] = np.random.default_rng().bytes\n",
+        ("test_noise.py",),
+    ),
+    Fault(
+        "empty groups share one draw",
+        "plan.py",
+        "return self.noise.prepare(value) + self.noise.sample(len(value))",
+        "return np.where(value == 0, self.noise.sample(1), self.noise.prepare(value) + self.noise.sample(len(value)))",
+        ("test_noise.py",),
+    ),
+    Fault(
+        "the mean divides by the exact count",
+        "pipeline.py",
+        "    out = [p.draw(exact) for p in plan.pieces]\n",
+        "    out = [p.draw(exact) for p in plan.pieces]\n"
+        '    if len(out) == 2 and plan.measures and plan.parts[0].layout.kind == "block":\n'
+        "        out[1] = exact.present[0] * plan.parts[0].layout.row - out[0]\n",
+        ("test_noise.py", "test_audit_run.py"),
+    ),
+    Fault(
+        "a rank's levels do not share eps",
+        "mechanisms/choosers.py",
+        "base = eps / (2 * twice * levels * reach.rows * reach.groups)",
+        "base = eps / (2 * twice * reach.rows * reach.groups)",
+        ("test_quantiles.py",),
+    ),
+    Fault(
+        "top_k forgets that a replaced row moves two counts",
+        "mechanisms/choosers.py",
+        "    twice = 2 if reach.replace else 1\n    rate = eps / (k *",
+        "    twice = 1\n    rate = eps / (k *",
+        ("test_top_k.py",),
+    ),
+    Fault(
+        "the salt of one release is that of the next",
+        "pipeline.py",
+        "_exact(plan, source, int(words(1)[0]))",
+        "_exact(plan, source, 1)",
+        _UNITS,
+    ),
+    # ---- keys that nobody listed ----
+    Fault(
+        "delta of found keys is not charged",
+        "planner.py",
+        'return compose((event, Event(Fraction(0), keys_delta, Fraction(0), kind="keys")))',
+        "return event",
+        _UNKNOWN,
+    ),
+    Fault(
+        "the threshold is one too low",
+        "unknown.py",
+        "return np.asarray(total >= self.least)",
+        "return np.asarray(total >= self.least - 1)",
+        _UNKNOWN,
+    ),
+    Fault(
+        "the threshold forgets the row itself",
+        "unknown.py",
+        "    return most + high\n",
+        "    return high\n",
+        _UNKNOWN,
+    ),
+    Fault(
+        "the threshold of a sum of draws is that of one draw",
+        "planner.py",
+        "least = least_threshold(noise, len(where), most,",
+        "least = least_threshold(noise, 1, most,",
+        _UNKNOWN,
+    ),
+    Fault(
+        "all keys of a unit share one delta",
+        "unknown.py",
+        "return -math.expm1(math.log1p(-float(delta)) / groups) * _SAFE",
+        "return float(delta) * _SAFE",
+        _UNKNOWN,
+    ),
+    # ---- budgets ----
+    Fault(
+        "a budget is compared before the charge is added",
+        "accounting/filter.py",
+        "if (by_eps and after.eps <= self.eps) or",
+        "if (by_eps and state.eps < self.eps) or",
+        _SESSION,
+    ),
+    Fault(
+        "a budget can not be used to its end",
+        "accounting/filter.py",
+        "if (by_eps and after.eps <= self.eps) or",
+        "if (by_eps and after.eps < self.eps) or",
+        _SESSION,
+    ),
+    Fault(
+        "sums of eps may use all of delta beside rho",
+        "accounting/filter.py",
+        "        return self.delta - self.delta_calls",
+        "        return self.delta",
+        ("test_filter.py",),
+    ),
+    Fault(
+        "sums of eps leave out events without eps",
+        "accounting/filter.py",
+        "eps = None if self.eps is None or e.eps is None else self.eps + e.eps",
+        "eps = self.eps if e.eps is None or self.eps is None else self.eps + e.eps",
+        ("test_filter.py",),
+    ),
+    Fault(
+        "rho adds up to its largest",
+        "accounting/filter.py",
+        "return State(eps, self.delta + e.delta, self.rho + e.rho, closed)",
+        "return State(eps, self.delta + e.delta, max(self.rho, e.rho), closed)",
+        ("test_filter.py",),
+    ),
+    Fault(
+        "a pure event costs eps**2/2 less in rho",
+        "mechanisms/laplace.py",
+        "return round_up(eps * Fraction(min(1.0, math.tanh(float(eps) / 2) * (1 + 2.0**-48))))",
+        "return round_up(Fraction(float(eps) + math.expm1(-float(eps))))",
+        ("test_laws_pure.py", "test_filter.py"),
+    ),
+    Fault(
+        "budgets are floats",
+        "budget.py",
+        "        exact = near if float(near) == x else Fraction(repr(x))",
+        "        exact = Fraction(x)",
+        ("test_budget.py",),
+    ),
+    Fault(
+        "check, then record",
+        "charging.py",
+        "                after = _grants(chain, asked, label)\n                return _record(",
+        "                after = _grants(chain, asked, label)\n            return _record(",
+        _SESSION,
+    ),
+    Fault(
+        "the charge comes after the data",
+        "pipeline.py",
+        "    receipt = charging.charge(session, plan.charge, label, source.identity, request_id)\n",
+        "    _exact(plan, source, 1)\n"
+        "    receipt = charging.charge(session, plan.charge, label, source.identity, request_id)\n",
+        _SESSION,
+    ),
+    Fault(
+        "a failure is paid back",
+        "pipeline.py",
+        "        receipt.fail()\n",
+        "        receipt.fail()\n"
+        "        for s, e in receipt.entries:\n"
+        "            s._state = replace(s._state, eps=s._state.eps and s._state.eps - (e.cost.eps or 0))\n",
+        _SESSION,
+    ),
+    Fault(
+        "what the engine said is passed on",
+        "pipeline.py",
+        "    except BaseException as e:\n        failure = type(e)\n",
+        "    except BaseException as e:\n        failure, told = type(e), str(e)\n",
+        ("test_errors.py", "test_audit_run.py"),
+    ),
+    Fault(
+        "the session around pays nothing",
+        "session.py",
+        "return tuple(dict.fromkeys((self, *self._outer, *around)))",
+        "return (self,)",
+        _SESSION,
+    ),
+    Fault(
+        "a forked child goes on with its parent's budget",
+        "session.py",
+        "        if os.getpid() != self._pid:\n            raise NoSession(",
+        "        if os.getpid() == -1:\n            raise NoSession(",
+        _SESSION,
+    ),
+    Fault(
+        "a part's cap is spent on any frame",
+        "session.py",
+        "    if (session._part or source.part_of is not None) and source.part_of is not session:",
+        "    if source.part_of is not None and source.part_of is not session:",
+        ("test_partition.py",),
+    ),
+    Fault(
+        "parts that are not disjoint are charged once",
+        "partition.py",
+        "many = (bounding.groups or 1 if bounding else 1) * (2 if policy.replace else 1)",
+        "many = 1",
+        ("test_partition.py",),
+    ),
+    # ---- ledgers ----
+    Fault(
+        "a ledger does not wait for the disk",
+        "ledger/store.py",
+        '            "synchronous = FULL",\n',
+        '            "synchronous = OFF",\n',
+        ("test_ledger_faults.py", "test_ledger.py"),
+    ),
+    Fault(
+        "a ledger writes no anchor",
+        "ledger/log.py",
+        "        anchors.write(self.anchor, anchors.Mark(self.declaration.ledger, head))\n\n    @contextlib",
+        "\n    @contextlib",
+        _LEDGER[::-1],
+    ),
+    Fault(
+        "a ledger that lost its end is taken",
+        "ledger/log.py",
+        "        if at >= len(sums.hashes):\n",
+        "        if at >= len(sums.hashes) + 10:\n",
+        _LEDGER[::-1],
+    ),
+    Fault(
+        "a scope's budget is not looked at",
+        "ledger/granting.py",
+        '            if window_only and name != "total":',
+        '            if name == "scope" or (window_only and name != "total"):',
+        ("test_ledger.py",),
+    ),
+    Fault(
+        "a retry is charged twice to the session",
+        "charging.py",
+        "        if not replayed:\n            after = _grants(chain, asked, label)",
+        "        if chain:\n            after = _grants(chain, asked, label)",
+        _LEDGER,
+    ),
+    Fault(
+        "a request of a second worker is charged again",
+        "ledger/granting.py",
+        "        if ledger._answering(found):\n",
+        "        if ledger._answering(found) and claim.request_id is None:\n",
+        ("test_ledger.py", "test_ledger_shared.py"),
+    ),
+    Fault(
+        "an answer leaves before it is on disk",
+        "pipeline.py",
+        "                receipt.store(to_bytes(noisy, found))\n",
+        "                to_bytes(noisy, found)\n",
+        _LEDGER,
+    ),
+    Fault(
+        "a replayed answer looks like a new one",
+        "session.py",
+        "            frame,\n            replayed,\n        )",
+        "            frame,\n            False,\n        )",
+        _LEDGER,
+    ),
+)
