@@ -122,6 +122,8 @@ def lay_out(
         both = (make_axis(w, heavy, weights), make_axis(x, bounds, grid))
         return weighted_layout(start, grid, weights), Measure(both, ((0,), (0, 1)))
     chosen = [pairs[i] for i in dict.fromkeys(family.of)]
+    for c, b in chosen:
+        _check_squares(c, b)
     others = [Axis(c) for c, _ in pairs if c not in [name for name, _ in chosen]]
     grids = [make_grid(types[c], *b, fold=fold, most=FEW_STEPS) for c, b in chosen if b is not None]
     axes = tuple(make_axis(c, b, g) for (c, b), g in zip(chosen, grids) if b is not None)
@@ -142,6 +144,8 @@ def _column(
     name, bounds = family.columns[0], family.bounds[0]
     if bounds is None:
         return present_layout(start, missing_cell=missing_cell), Measure((Axis(name),))
+    if form == "triple":
+        _check_squares(name, bounds)
     most = FEW_STEPS if form == "triple" else MOST_STEPS
     grid = make_grid(types[name], *bounds, sum_alone=form == "sum", fold=fold, most=most)
     axes = (make_axis(name, bounds, grid),)
@@ -150,6 +154,15 @@ def _column(
     if form == "triple":
         return triple_layout(start, grid, missing_cell=missing_cell), Measure(axes, ((0,), (0, 0)))
     return block_layout(start, grid, missing_cell=missing_cell), Measure(axes, ((0,),))
+
+
+def _check_squares(name: Hashable, bounds: Bounds | None) -> None:
+    """Refuse bounds whose squares are beyond float64, which answers are given in."""
+    if bounds is not None and not Fraction(1, 2**450) <= max(map(abs, bounds)) <= 2**450:
+        raise InputError(
+            f"bounds=({show(bounds[0])}, {show(bounds[1])}) of {name!r} are squared here, and so must lie within"
+            " 2**-450 to 2**450. Hint: divide the column by a constant first"
+        )
 
 
 def _vector(family: Family, start: int) -> tuple[Layout, Measure]:

@@ -189,7 +189,7 @@ class Release:
             if o.question.nonnegative:
                 value = np.maximum(value, 0)
             if o.question.round is not None:
-                value = np.round(value, o.question.round)
+                value = rounded(value, o.question.round)
             columns[o.name] = value
             if self._ci is not None and not self._scalar and o.answer.ranged:
                 low, high = self._ends(o, self._ci)
@@ -431,3 +431,10 @@ class FloatAnswer(_Answer, float):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (FloatAnswer, (float(self), self.release))
+
+
+def rounded(value: npt.NDArray[Any], decimals: int) -> npt.NDArray[Any]:
+    """To so many decimals; a number whose multiple is beyond float64 has none, and stays as it is."""
+    with np.errstate(over="ignore"):
+        out = np.round(value, decimals)
+    return np.where(np.isfinite(out), out, value)

@@ -458,6 +458,8 @@ def common(eps: Number | None, nonnegative: bool, round: int | None) -> dict[str
         raise InputError(f"nonnegative={typed(nonnegative)} must be True or False. Hint: nonnegative=True")
     if round is not None and (isinstance(round, bool) or not isinstance(round, int)):
         raise InputError(f"round={typed(round)} must be a whole number of decimals. Hint: round=2")
+    if round is not None and abs(round) > 15:
+        raise InputError(f"round={typed(round)} must be from -15 to 15 decimals. Hint: round=2")
     exact = None if eps is None else rational(eps, "eps")
     return {"eps": exact, "nonnegative": nonnegative, "round": round}
 

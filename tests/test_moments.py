@@ -664,3 +664,14 @@ def test_every_question_can_be_kept_in_a_release_file(tmp_path):
         assert again.queries[name].statistics == (question,)
     assert again.table().equals(plan.table())
     assert set(again.run()) == set(asked)
+
+
+@pytest.mark.parametrize("far", [1e160, 1e200, 1e-150])
+@pytest.mark.parametrize("verb", ["clip_var", "clip_std", "clip_cov", "clip_corr"])
+def test_bounds_whose_squares_are_beyond_floats_are_refused_before_anything_is_spent(verb, far):
+    df = pl.DataFrame({"x": [0.0, far], "y": [far, 0.0]})
+    of = "x" if verb in ("clip_var", "clip_std") else ["x", "y"]
+    with dp.Session(eps=1) as s, pytest.raises(dp.InputError, match=r"squared.*Hint"):
+        getattr(df.dp, verb)(of, bounds=(0, far), eps=1)
+    assert s.spent == 0
+    assert not s.releases

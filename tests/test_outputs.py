@@ -26,6 +26,7 @@ from conftest import as_kind, as_polars
 from polars.io.plugins import register_io_source
 
 import dpframe as dp
+from dpframe.release import rounded
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -1050,3 +1051,19 @@ def test_attainable_outputs_do_not_depend_on_the_data():
                 step = r.facts["outputs"]["x_sum"]["grid_step"]
                 assert r.value / step == int(r.value / step)
             assert step == 2.0**-26  # 16/2**30, the least power of two that leaves 2**30 steps in 14
+
+
+@pytest.mark.parametrize("decimals", [16, -16, 2**70, 1.5, True])
+def test_decimals_beyond_a_float_are_refused_before_anything_is_spent(decimals):
+    with dp.Session(eps=1) as s, pytest.raises(dp.InputError, match=r"round=.*Hint"):
+        pl.DataFrame({"x": [1.0]}).dp.clip_mean("x", bounds=(0, 10), eps=1, round=decimals)
+    assert s.spent == 0
+
+
+def test_rounding_makes_no_answer_infinite():
+    """A variance near 1e270 times 10**15 is within float64, and one near 1e300 would not be."""
+    with dp.Session(eps=10**6):
+        spread = pl.DataFrame({"x": [0.0, 1e135]}).dp.clip_var("x", bounds=(0, 1e135), eps=10**6, round=15)
+    assert 0 < spread < 1e270
+    assert rounded(np.array([1e300, 0.123456]), 15).tolist() == [1e300, 0.123456]
+    assert rounded(np.array([125, -7]), -1).tolist() == [120, -10]
