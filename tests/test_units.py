@@ -957,3 +957,30 @@ def test_where_max_groups_binds_every_kind_of_frame_chooses_the_same_groups(monk
             seen.append([p.tolist() for p in bound.release()._noisy])
     assert seen[0] == seen[1] == seen[2] == seen[3]
     assert sum(seen[0][0]) > 0
+
+
+@pytest.mark.parametrize("ask", ["sums", "bins"])
+def test_groups_of_equal_hash_are_chosen_alike_in_every_order(no_noise, quiet, monkeypatch, ask):
+    """With a hash of one bit nearly all tie: at most max_groups groups remain, and rows of others decide nothing."""
+    monkeypatch.setattr(
+        "dpframe.engine.polars.rank_key", lambda unit, by, salt: pl.struct(*unit, *by).hash(7) % 2
+    )
+    keys = list("abcdefgh")
+    mine = pl.DataFrame({"u": [1] * 8, "g": keys, "x": [1.0] * 8})
+    others = pl.DataFrame({"u": [2, 3, 3, 4], "g": ["h", "a", "b", "c"], "x": [1.0] * 4})
+
+    def counts(frame):
+        d = frame.dp.plan.groupby("g", keys=keys)
+        limits = {"max_groups": 4, "max_rows_per_group": 1, "eps": 1}
+        with dp.Session(eps=100, unit="u"):
+            bound = d.count(**limits) if ask == "sums" else d.histogram("x", edges=[0, 2], **limits)
+            return np.array(exact_integers(bound)).reshape(-1)
+
+    seen = set()
+    for seed in range(12):
+        shuffled = pl.concat([mine, others]).sample(fraction=1, shuffle=True, seed=seed)
+        of_me = counts(shuffled) - counts(others)
+        assert of_me.min() >= 0
+        assert of_me.sum() <= 4
+        seen.add(of_me.tobytes())
+    assert len(seen) == 1

@@ -310,9 +310,10 @@ def choose_groups(pairs: pl.LazyFrame, unit: list[str], by: list[str], most: int
     """Keep at most ``most`` groups of every unit, chosen by salted hash rank.
 
     Privacy: a unit's rank depends on its own groups, its own id and the salt alone, so for every salt
-    one unit's rows change nobody else's choice; fairness, not privacy, rests on the hash.
+    one unit's rows change nobody else's choice; fairness, not privacy, rests on the hash. Groups of equal hash have
+    the largest of their ranks: the engine's order, which other rows can change, decides nothing.
     """
-    return pairs.filter(rank_key(unit, by, salt).rank("ordinal").over(unit) <= most)
+    return pairs.filter(rank_key(unit, by, salt).rank("max").over(unit) <= most)
 
 
 def code_rows(rows: pl.LazyFrame, keys: KeyTable, bounding: Bounding | None, salt: int) -> pl.LazyFrame:

@@ -96,14 +96,14 @@ def keep_rows(pairs: pl.LazyFrame, unit: list[str], by: list[str], most: int, sa
     so a row is known by its unit, keys, bin and number among them.
 
     Privacy: the rank is within one unit and group and hashes nothing of others, so for every salt a
-    unit's rows change nobody else's choice, and at most ``most`` remain.
+    unit's rows change nobody else's choice, and at most ``most`` remain (ties: as in ``choose_groups``).
     """
     place = [*unit, *by]
     heavy = pl.col("rows").sum().over(place) > most
     one_by_one = (
         pairs.filter(heavy).with_columns(pl.int_ranges(0, pl.col("rows")).alias("twin")).explode("twin")
     )
-    rank = engine.rank_key([*place], ["bin", "twin"], salt).rank("ordinal").over(place)
+    rank = engine.rank_key([*place], ["bin", "twin"], salt).rank("max").over(place)
     kept = one_by_one.filter(rank <= most).with_columns(pl.lit(1, pl.Int64).alias("rows")).drop("twin")
     return pl.concat([pairs.filter(~heavy), kept])
 
