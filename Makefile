@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP = python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo test lint docs bench audit audit-ledger clean
+.PHONY: demo test lint docs bench audit audit-ledger planted clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/python -m dpframe.demo
@@ -31,6 +31,10 @@ audit: .venv/ready
 # The ledger's crash, kill, flip and concurrency trials at full size.
 audit-ledger: .venv/ready
 	DPFRAME_AUDIT=1 .venv/bin/python -m pytest tests/test_ledger.py tests/test_ledger_faults.py tests/test_ledger_shared.py tests/test_nightly.py
+
+# Small faults planted in a copy of the package, one at a time, and the test that finds each.
+planted: .venv/ready
+	PYTHONPATH=tests .venv/bin/python -m planted --jobs 2
 
 # A virtual environment is ready when its mark is newer than pyproject.toml.
 .venv-demo/ready: pyproject.toml

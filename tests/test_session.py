@@ -1100,3 +1100,29 @@ def test_warnings_as_errors_do_not_lose_an_answer_that_was_paid():
         with dp.Session(eps=5):
             DF.dp.count(eps=1)
             assert isinstance(DF.dp.count(eps=1), int)
+
+
+def test_nobody_gets_in_between_checking_and_recording(monkeypatch):
+    """While a charge is recorded, another thread can't begin one: it would be checked against the old sum."""
+    from dpframe import charging
+
+    entered = []
+    record = charging._record
+
+    def watched(*args):
+        def knock():
+            got = sessions._lock.acquire(blocking=False)
+            entered.append(got)
+            if got:
+                sessions._lock.release()
+
+        other = threading.Thread(target=knock)
+        other.start()
+        other.join()
+        return record(*args)
+
+    monkeypatch.setattr(charging, "_record", watched)
+    with dp.Session(eps=1) as s:
+        pl.DataFrame({"x": [1]}).dp.count(eps=0.5)
+    assert s.spent == 0.5
+    assert entered == [False]

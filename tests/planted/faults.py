@@ -189,7 +189,7 @@ FAULTS = (
         "mechanisms/laplace.py",
         'return sampler("linear", self.b).sample(size)',
         'return sampler("linear", max(self.b * 98 / 100, Fraction(1, 64))).sample(size)',
-        ("test_laws_pure.py", "test_audit_run.py"),
+        ("test_draws.py",),
     ),
     Fault(
         "the sampler keeps minus zero",
