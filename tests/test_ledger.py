@@ -713,3 +713,20 @@ def test_an_anchor_elsewhere_is_found_and_can_be_named(tmp_path):
     with pytest.raises(dp.LedgerError, match=r"anchor .* is missing"):
         dp.Ledger(tmp_path / "b.db")
     assert spent(dp.Ledger(tmp_path / "b.db", anchor=tmp_path / "mark")) == Fraction(1, 10)
+
+
+def test_a_charge_is_on_the_disk_before_it_is_granted(path, monkeypatch):
+    """The database waits for the disk at every commit, and so does the anchor before it takes its place."""
+    from dpframe.ledger import anchor
+
+    ledger = dp.Ledger.create(path, eps=1)
+    with ledger.charging():
+        said = {p: ledger._log.store._connection.execute(f"PRAGMA {p}").fetchone()[0] for p in ("synchronous", "fullfsync")}  # fmt: skip
+    assert said == {"synchronous": 2, "fullfsync": 1}  # FULL
+    done = []
+    true = {name: getattr(os, name) for name in ("fsync", "replace")}
+    for name in true:
+        monkeypatch.setattr(anchor.os, name, lambda *a, n=name: (done.append(n), true[n](*a))[1])
+    ledger.reserve(claim(0.1))
+    assert done == ["fsync", "replace"]
+    ledger.close()

@@ -571,3 +571,18 @@ def test_no_keys_are_no_parts_and_cost_nothing(quiet, kind):
         parts = frame_of(kind, FLIGHTS).dp.partition_by("k", keys=[], eps=0.5)
         assert list(parts) == []
         assert s.spent == 0
+
+
+def test_a_parts_cap_pays_for_no_other_frame(quiet, kind):
+    """It was charged for the part's rows; on all rows it would be a budget that nobody paid."""
+    whole = frame_of(kind, FLIGHTS)
+    with dp.Session(eps=1) as s:
+        parts = whole.dp.partition_by("k", keys=["EWR", "JFK"], eps=0.5)
+        for other in (whole.dp, parts["JFK"].dp):
+            with pytest.raises(dp.InputError, match=r"for it alone.*Hint"):
+                other.count(eps=0.5, session=parts["EWR"].session)
+        with pytest.raises(dp.InputError, match=r"for it alone.*Hint"), parts["EWR"].session:
+            whole.dp.count(eps=0.5)
+        assert parts["EWR"].session.spent == 0
+        assert parts["JFK"].session.spent == 0
+        assert s.spent == 0.5

@@ -82,7 +82,7 @@ FAULTS = (
         "layout.py",
         "grid = Grid(step, floor(low / step), ceil(high / step), integer)",
         "grid = Grid(step, ceil(low / step), floor(high / step), integer)",
-        _MOVE,
+        ("test_sensitivity.py::test_bounds_off_the_grid_are_moved_outward_and_never_undercounted",),
     ),
     Fault(
         "max_groups is not in the noise",
@@ -139,7 +139,7 @@ FAULTS = (
         "engine/polars.py",
         '.rank("max").over(unit) <= most',
         '.rank("max") <= most * pl.struct(*unit).n_unique()',
-        _UNITS,
+        ("test_units.py::test_for_every_salt_one_unit_changes_nobody_elses_groups",),
     ),
     Fault(
         "the order of rows decides between groups of one hash",
@@ -153,7 +153,7 @@ FAULTS = (
         "engine/polars.py",
         "pairs = rows.drop_nulls(unit).group_by",
         "pairs = rows.group_by",
-        _UNITS,
+        ("test_units.py::test_rows_without_a_unit_are_left_out",),
     ),
     Fault(
         "a replaced vector moves a sum by its length only",
@@ -210,14 +210,17 @@ FAULTS = (
         "noise/source.py",
         "_source: Callable[[int], bytes] = os.urandom\n",
         "_source: Callable[[int], bytes] = np.random.default_rng().bytes\n",
-        ("test_noise.py",),
+        ("test_noise.py::test_forked_children_never_repeat_each_other",),
     ),
     Fault(
         "empty groups share one draw",
         "plan.py",
         "return self.noise.prepare(value) + self.noise.sample(len(value))",
         "return np.where(value == 0, self.noise.sample(1), self.noise.prepare(value) + self.noise.sample(len(value)))",
-        ("test_noise.py",),
+        (
+            "test_noise.py::test_600_absent_groups_get_600_draws",
+            "test_noise.py::test_cells_are_independent_of_each_other_and_between_calls",
+        ),
     ),
     Fault(
         "the mean divides by the exact count",
@@ -226,14 +229,14 @@ FAULTS = (
         "    out = [p.draw(exact) for p in plan.pieces]\n"
         '    if len(out) == 2 and plan.measures and plan.parts[0].layout.kind == "block":\n'
         "        out[1] = exact.present[0] * plan.parts[0].layout.row - out[0]\n",
-        ("test_noise.py", "test_audit_run.py"),
+        ("test_noise.py::test_parts_of_one_block_have_their_own_noise",),
     ),
     Fault(
         "a rank's levels do not share eps",
         "mechanisms/choosers.py",
         "base = eps / (2 * twice * levels * reach.rows * reach.groups)",
         "base = eps / (2 * twice * reach.rows * reach.groups)",
-        ("test_quantiles.py",),
+        ("test_quantiles.py::test_levels_share_eps", "test_quantiles.py"),
     ),
     Fault(
         "top_k forgets that a replaced row moves two counts",
@@ -247,7 +250,7 @@ FAULTS = (
         "pipeline.py",
         "_exact(plan, source, int(words(1)[0]))",
         "_exact(plan, source, 1)",
-        _UNITS,
+        ("test_units.py::test_a_release_uses_one_salt_and_the_next_release_another",),
     ),
     # ---- keys that nobody listed ----
     Fault(
@@ -319,7 +322,7 @@ FAULTS = (
         "accounting/filter.py",
         "return State(eps, self.delta + e.delta, self.rho + e.rho, closed)",
         "return State(eps, self.delta + e.delta, max(self.rho, e.rho), closed)",
-        ("test_filter.py",),
+        ("test_filter.py::test_a_session_in_rho_adds_up_rho",),
     ),
     Fault(
         "a pure event costs eps**2/2 less in rho",
@@ -340,7 +343,7 @@ FAULTS = (
         "charging.py",
         "                after = _grants(chain, asked, label)\n                return _record(",
         "                after = _grants(chain, asked, label)\n            return _record(",
-        _SESSION,
+        ("test_session.py::test_nobody_gets_in_between_checking_and_recording",),
     ),
     Fault(
         "the charge comes after the data",
@@ -364,7 +367,7 @@ FAULTS = (
         "pipeline.py",
         "    except BaseException as e:\n        failure = type(e)\n",
         "    except BaseException as e:\n        failure, told = type(e), str(e)\n",
-        ("test_errors.py", "test_audit_run.py"),
+        ("test_audit_run.py::test_figures_are_as_promised", "test_errors.py"),
     ),
     Fault(
         "the session around pays nothing",
@@ -385,7 +388,7 @@ FAULTS = (
         "session.py",
         "    if (session._part or source.part_of is not None) and source.part_of is not session:",
         "    if source.part_of is not None and source.part_of is not session:",
-        ("test_partition.py",),
+        ("test_partition.py::test_a_parts_cap_pays_for_no_other_frame",),
     ),
     Fault(
         "parts that are not disjoint are charged once",
@@ -400,7 +403,7 @@ FAULTS = (
         "ledger/store.py",
         '            "synchronous = FULL",\n',
         '            "synchronous = OFF",\n',
-        ("test_ledger_faults.py", "test_ledger.py"),
+        ("test_ledger.py",),
     ),
     Fault(
         "a ledger writes no anchor",
@@ -435,7 +438,7 @@ FAULTS = (
         "ledger/granting.py",
         "        if ledger._answering(found):\n",
         "        if ledger._answering(found) and claim.request_id is None:\n",
-        ("test_ledger.py", "test_ledger_shared.py"),
+        ("test_ledger.py::test_a_request_of_another_living_thread_is_busy_until_it_is_answered",),
     ),
     Fault(
         "an answer leaves before it is on disk",
