@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import statistics
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 Call = Callable[[], object]
 HERE = Path(__file__).resolve().parent
@@ -33,6 +35,17 @@ class Row:
             return None
         return self.measured >= self.limit if self.least else self.measured <= self.limit
 
+    def line(self) -> str:
+        """The row as markdown."""
+        sign = "" if self.limit is None else f"{'≥' if self.least else '≤'} {self.limit:g} {self.unit}"
+        verdict = {True: "met", False: "missed", None: ""}[self.met]
+        return f"| {self.name} | {self.what} | {self.measured:.2f} {self.unit} | {sign} | {verdict} | {self.note} |"
+
+
+class Times(NamedTuple):
+    cpu: float
+    wall: float
+
 
 def cpu(call: Call) -> float:
     """CPU seconds of all threads of this process during one call."""
@@ -42,20 +55,59 @@ def cpu(call: Call) -> float:
     return time.process_time() - start
 
 
-def side_by_side(private: Call, plain: Mapping[str, Call], repeat: int = 5) -> tuple[float, float, str]:
-    """Best CPU seconds of ``private``, and of the best of several plain formulations, which is named.
+def tree_cpu() -> float:
+    """CPU seconds so far of this process and of those it has started that live (Spark's Java is one; Linux)."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    return time.process_time() + sum(map(int, (f for p in children() for f in _stat(p)[11:13]))) / ticks
+
+
+def children() -> list[int]:
+    """The process ids of all living descendants (Linux)."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int(_stat(int(entry.name))[1])
+            except OSError:  # it has ended meanwhile
+                continue
+    found, new = [], [os.getpid()]
+    while new:
+        new = [p for p, parent in parents.items() if parent in new]
+        found += new
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/<pid>/stat that follow the command's name."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def race(
+    calls: Mapping[str, Call], repeat: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, Times]:
+    """Best CPU and best wall seconds of every call, after one call of each that is not counted.
 
     Repetitions are interleaved, so that what else runs on the machine meets all of them.
     """
-    calls = {"": private, **plain}
+    best = {}
     for call in calls.values():
         call()
-    best = dict.fromkeys(calls, float("inf"))
     for _ in range(repeat):
         for name, call in calls.items():
-            best[name] = min(best[name], cpu(call))
-    fastest = min(plain, key=lambda name: best[name])
-    return best[""], best[fastest], fastest
+            gc.collect()
+            start = clock(), time.perf_counter()
+            call()
+            took = Times(clock() - start[0], time.perf_counter() - start[1])
+            least = best.get(name, took)
+            best[name] = Times(min(least.cpu, took.cpu), min(least.wall, took.wall))
+    return best
+
+
+def side_by_side(private: Call, plain: Mapping[str, Call], repeat: int = 5) -> tuple[float, float, str]:
+    """Best CPU seconds of ``private``, and of the best of several plain formulations, which is named."""
+    best = race({"": private, **plain}, repeat)
+    fastest = min(plain, key=lambda name: best[name].cpu)
+    return best[""].cpu, best[fastest].cpu, fastest
 
 
 def median_ms(call: Callable[[int], object], batches: int = 5, size: int = 40) -> float:
@@ -90,12 +142,12 @@ def extra_peak(call: Call) -> int:
 
 
 def peak() -> int:
-    """Bytes of the highest resident set of this process so far (Linux)."""
-    return _status("VmHWM")
+    """Bytes of the highest resident sets so far of this process and of those it has started that live (Linux)."""
+    return sum(_status("VmHWM", p) for p in [os.getpid(), *children()])
 
 
-def _status(field: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
+def _status(field: str, pid: int | str = "self") -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(field + ":"):
             return int(line.split()[1]) * 1024
-    raise OSError(f"/proc/self/status has no {field}")
+    raise OSError(f"/proc/{pid}/status has no {field}")

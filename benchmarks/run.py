@@ -219,12 +219,7 @@ def main(names: list[str]) -> int:
     for name in names or BENCHMARKS:
         for row in BENCHMARKS[name]():
             missed += row.met is False
-            sign = "" if row.limit is None else f"{'≥' if row.least else '≤'} {row.limit:g} {row.unit}"
-            verdict = {True: "met", False: "missed", None: ""}[row.met]
-            print(
-                f"| {row.name} | {row.what} | {row.measured:.2f} {row.unit} | {sign} | {verdict} | {row.note} |",
-                flush=True,
-            )
+            print(row.line(), flush=True)
     print(f"\n{missed} missed; {time.perf_counter() - start:.0f} s", file=sys.stderr)
     return 1 if missed else 0
 
