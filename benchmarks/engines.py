@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -78,9 +80,9 @@ def big(o: Options, folder: Path) -> Iterator[Row]:
     logical = len(files) * Path(files[0]).stat().st_size / 1e9
     for engine in o.engines:
         for question in BIG:
-            for got in child("memory", engine, files, question):
+            for got in child("memory", engine, files, question, o.stop_at):
                 note = (
-                    f"{logical:.1f} GB, {len(files) * o.rows[0] / 1e6:,.0f} M rows; before the question"
+                    f"{'stopped: needs more; ' * got['stopped']}{logical:.1f} GB, {len(files) * o.rows[0] / 1e6:,.0f} M rows; before the question"
                     f" {got['before']:.2f} GB; {got['wall']:.0f} s, {got['cpu']:.0f} s CPU"
                 )
                 yield Row("big", f"{engine}, {question}, peak", got["peak"], "GB", BIG_GB, note=note)
@@ -125,14 +127,30 @@ def times(
             yield {"question": question, "private": best["private"], "plain": best[how], "how": how}
 
 
-def memory(engine: str, files: list[str], question: str) -> Iterator[dict[str, Any]]:
-    """Peak memory of one question, and what it was before (libraries, and Spark's Java)."""
+def memory(engine: str, files: list[str], question: str, stop_at: float) -> Iterator[dict[str, Any]]:
+    """Peak memory of one question, and what it was before (libraries, and Spark's Java).
+
+    The process ends itself where it needs more than ``stop_at`` GB, so that the machine does not.
+    """
+    start, asked, before = (0.0, 0.0), threading.Event(), 0.0
+
+    def found() -> dict[str, Any]:
+        cpu, wall = tree_cpu() - start[0], time.perf_counter() - start[1]
+        return {"peak": peak() / 1e9, "before": before, "cpu": cpu, "wall": wall}
+
+    def watch() -> None:
+        while not asked.wait(0.2):
+            if peak() / 1e9 > stop_at:
+                print(json.dumps(found() | {"stopped": True}), flush=True)
+                os._exit(0)
+
     with frames.opened(engine, files) as frame:
         ask = frames.private(frame, question)
         before, start = peak() / 1e9, (tree_cpu(), time.perf_counter())
+        threading.Thread(target=watch, daemon=True).start()
         ask()
-        cpu, wall = tree_cpu() - start[0], time.perf_counter() - start[1]
-        yield {"peak": peak() / 1e9, "before": before, "cpu": cpu, "wall": wall}
+        asked.set()
+        yield found() | {"stopped": False}
 
 
 # ---- the command ----
@@ -171,6 +189,7 @@ def options(argv: list[str]) -> Options:
     parser.add_argument("--groups", type=numbers, default=[100, 10_000, 1_000_000])
     parser.add_argument("--repeat", type=int, default=3, help="rounds of which the best counts")
     parser.add_argument("--gigabytes", type=float, default=20.0, help="size of all files together, for big")
+    parser.add_argument("--stop-at", type=float, default=8.0, help="GB at which big gives up")
     parser.add_argument("--folder", type=Path, help="where a temporary folder for the data is made")
     o = parser.parse_args(argv)
     o.rows = o.rows or ROWS[o.what]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import statistics
@@ -57,8 +58,11 @@ def cpu(call: Call) -> float:
 
 def tree_cpu() -> float:
     """CPU seconds so far of this process and of those it has started that live (Spark's Java is one; Linux)."""
-    ticks = os.sysconf("SC_CLK_TCK")
-    return time.process_time() + sum(map(int, (f for p in children() for f in _stat(p)[11:13]))) / ticks
+    ticks = 0
+    for child in children():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            ticks += sum(map(int, _stat(child)[11:13]))
+    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def children() -> list[int]:
@@ -66,10 +70,8 @@ def children() -> list[int]:
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            try:
+            with contextlib.suppress(OSError):
                 parents[int(entry.name)] = int(_stat(int(entry.name))[1])
-            except OSError:  # it has ended meanwhile
-                continue
     found, new = [], [os.getpid()]
     while new:
         new = [p for p, parent in parents.items() if parent in new]
@@ -143,7 +145,11 @@ def extra_peak(call: Call) -> int:
 
 def peak() -> int:
     """Bytes of the highest resident sets so far of this process and of those it has started that live (Linux)."""
-    return sum(_status("VmHWM", p) for p in [os.getpid(), *children()])
+    total = _status("VmHWM")
+    for child in children():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            total += _status("VmHWM", child)
+    return total
 
 
 def _status(field: str, pid: int | str = "self") -> int:
