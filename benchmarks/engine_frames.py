@@ -149,7 +149,8 @@ def private(frame: Any, question: str, groups: int = GROUPS) -> Callable[[], Any
 def plain(engine: str, frame: Any, question: str) -> Calls:
     """The same without privacy, as a user of the engine writes it; the fastest of several is compared with.
 
-    With units it is the sums per pair of person and group, then those per group.
+    With units it is the sums per pair of person and group, then those per group. Every call builds its query
+    anew, as the private one does: a Spark DataFrame that is asked again skips the stages that it has finished.
     """
     if engine in ("polars", "polars-lazy"):
         return _polars(frame, question)
@@ -158,15 +159,15 @@ def plain(engine: str, frame: Any, question: str) -> Calls:
     if engine == "pyarrow":
         return _pyarrow(frame, question)
     if engine == "ibis":
-        return _ibis(frame, question)
+        return {"": lambda: _ibis(frame, question).to_pyarrow()}
     if engine == "spark":
         from pyspark.sql import Window, functions
 
-        return _dataframe(frame, question, functions, Window)
+        return {"": lambda: _dataframe(frame, question, functions, Window).toArrow()}
     if engine == "sqlframe":
         from sqlframe.duckdb import Window, functions
 
-        return _dataframe(frame, question, functions, Window)
+        return {"": lambda: _dataframe(frame, question, functions, Window).toArrow()}
     return _duckdb(frame, question)
 
 
@@ -260,7 +261,7 @@ def _duckdb(frame: Any, question: str) -> Calls:
     return {"": lambda: frame.query("rows", query).to_arrow_table()}
 
 
-def _ibis(table: Any, question: str) -> Calls:
+def _ibis(table: Any, question: str) -> Any:
     import ibis
 
     x = table.x.clip(LOW, HIGH)
@@ -275,10 +276,10 @@ def _ibis(table: Any, question: str) -> Calls:
             window = ibis.window(group_by="person", order_by=key)
             pairs = pairs.mutate(rank=ibis.row_number().over(window)).filter(lambda t: t["rank"] < CHOSEN)
         query = pairs.group_by("g").aggregate(n=pairs.n.sum(), c=pairs.c.sum(), t=pairs.t.sum())
-    return {"": query.to_pyarrow}
+    return query
 
 
-def _dataframe(df: Any, question: str, f: Any, window: Any) -> Calls:
+def _dataframe(df: Any, question: str, f: Any, window: Any) -> Any:
     """Spark's interface, which SQLFrame has, too."""
     x = f.least(f.greatest(f.col("x"), f.lit(LOW)), f.lit(HIGH))
     if question in ("sum", "mean"):
@@ -293,4 +294,4 @@ def _dataframe(df: Any, question: str, f: Any, window: Any) -> Calls:
             place = f.row_number().over(window.partitionBy("person").orderBy("key"))
             pairs = pairs.withColumn("key", key).withColumn("place", place).where(f.col("place") <= CHOSEN)
         query = pairs.groupBy("g").agg(*(f.sum(n).alias(n) for n in ("n", "c", "t")))
-    return {"": query.toArrow if hasattr(query, "toArrow") else query.toPandas}
+    return query

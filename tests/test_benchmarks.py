@@ -47,6 +47,27 @@ def test_plain_and_private_questions_of_an_engine_agree(engine, load, tmp_path, 
                 assert plain() is not None
 
 
+def test_a_plain_query_is_built_anew_at_every_call(load):
+    """Spark skips the finished stages of a DataFrame that is asked again: nothing of it would be measured."""
+    frames, built = load("engine_frames"), []
+
+    class Query:
+        def toArrow(self):  # noqa: N802
+            return built.append(self)
+
+    def build(*_):
+        return Query()
+
+    for engine in ("sqlframe", "spark"):  # Spark where it is installed
+        pytest.importorskip({"spark": "pyspark", "sqlframe": "sqlframe"}[engine])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(frames, "_dataframe", build)
+            (call,) = frames.plain(engine, None, "sum").values()
+            call()
+            call()
+        assert len(set(map(id, built))) == len(built) >= 2
+
+
 def test_every_name_of_the_big_data_set_is_the_same_file(load, tmp_path):
     files = load("engine_frames").links(tmp_path, size=400_000, rows=3_000, people=100)
     assert len(files) > 2
