@@ -81,6 +81,7 @@ def ask(peer: str, python: Path, question: str, data: Path, repeat: int, seconds
         text=True,
         check=False,
         env=os.environ | extra,
+        cwd=data.parent,  # Spark leaves folders where it runs
     )
     if done.returncode:
         return {"refused": "fails: " + _last(done.stderr, "Error")}
