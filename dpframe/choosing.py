@@ -22,7 +22,8 @@ from dpframe.index import Chosen, Fixed, Index
 from dpframe.keys import Public, key_table
 from dpframe.layout import UNIT_GRID, Layout, Move
 from dpframe.mechanisms.base import Target
-from dpframe.mechanisms.choosers import Chooser, Reach, largest, quantiles
+from dpframe.mechanisms.choosers import Chooser, Reach, largest
+from dpframe.mechanisms.ranks import quantiles
 from dpframe.points import ChoiceLayout, Difference, Picked, Places, Points, ladder, listed
 from dpframe.schema import Column
 from dpframe.stats import Aggregate, _bound, common, one_column, parse_bounds
@@ -267,13 +268,14 @@ def quantile(
     Notes
     -----
     Every value is first moved to the nearest candidate (halfway: down), so values beyond the bounds count at
-    their ends. Of several
-    quantiles drawn together, rows tied with a chosen value all count as below it, which shifts the ranks of
-    the others: with few different values ask for them one by one. Extreme quantiles stand in for minimum and maximum, which are single rows' values and so
-    can't be released.
+    their ends. Of several quantiles drawn together, the middle one divides the rows for the others, those tied with it
+    too; ranks within a part are whole, which is half a row off for each division. Extreme quantiles stand in for
+    minimum and maximum, which are single rows' values and so can't be released.
 
     Privacy: the exponential mechanism with the utility -max(0, #(x < c) - q n, q n - #(x <= c)), moved by
-    max(q, 1-q) by one row (replace_one: 1), R times that with a unit. Several: recursively, halves in parallel.
+    max(q, 1-q) by one row (replace_one: 1), R times that with a unit; at q = 0 and 1 all utilities move
+    the same way, and eps need not pay for both. Several: recursively, halves in parallel; a row is in one of them, by its value and
+    by a place that was drawn before.
 
     Examples
     --------

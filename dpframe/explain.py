@@ -158,13 +158,17 @@ def _shared(plan: Plan, o: Output, noises: int) -> str:
 
 def _error(plan: Plan, o: Output, rows: float | None, relative_to: float | None) -> str:
     fixed = o.answer.error(plan.laws, None)
-    if not o.answer.ranged:
-        return f"{_n(fixed)}, of {o.answer.margin_of}"
-    if fixed is not None:
-        return _margin(fixed, relative_to)
     sizes: tuple[float, ...] = (rows,) if rows else ROWS
-    each = [f"{_margin(o.answer.error(plan.laws, n), relative_to)} at {n:,.0f} rows" for n in sizes]
-    return ", ".join(each) + (" a group" if plan.grouped else "")
+    sized = [o.answer.error(plan.laws, n) for n in sizes]
+    about = "" if o.answer.ranged else f", of {o.answer.margin_of}"
+
+    def margin(x: float | None) -> str:
+        return _margin(x, relative_to) if o.answer.ranged else _n(x)
+
+    if fixed is not None and sized[0] == fixed:
+        return margin(fixed) + about
+    each = [f"{margin(x)} at {n:,.0f} rows" for n, x in zip(sizes, sized)]
+    return ", ".join(each) + (" a group" if plan.grouped else "") + about
 
 
 def _margin(error: float | None, relative_to: float | None) -> str:

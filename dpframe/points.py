@@ -127,7 +127,7 @@ class _Choice(Answer):
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float:
         law: Any = laws[self.piece]
-        return float(law.error(level))
+        return float(law.error(level, rows))
 
     def coordinates(self) -> tuple[int, ...]:
         return (self.piece,)

@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpframe.mechanisms import choosers
+from dpframe.mechanisms import ranks
 
 
 class _Weights(Exception):
@@ -36,14 +36,21 @@ def log_law(gaps, sizes, rate) -> list[float]:
 def ranks_told(script=()):
     """Inside, draws of ranks return the candidates of ``script`` (then the lowest); yields their laws.
 
-    Every law is (lowest candidate, log-probabilities from there on).
+    Every law is (lowest candidate, log-probabilities from there on). Where rows are divided, ``script`` has a
+    place, and the law is that of all places: let them be few.
     """
     laws, left = [], list(script)
-    draw = choosers.draw_rank
+    draw = ranks.draw_rank
+
+    def divided(bins, rows, span, a, d, rate):
+        line = ranks.Line(bins, rows, span)
+        gaps = [abs(d * line.divide(i)[2] - a * line.n) for i in range(line.size)]
+        laws.append((0, log_law(gaps, [1] * len(gaps), rate / d)))
+        return line.divide(left.pop(0) if left else 0)[:2]
 
     def told(bins, rows, span, a, d, rate):
         with pytest.MonkeyPatch.context() as m:
-            m.setattr(choosers, "weighted", _stop)
+            m.setattr(ranks, "weighted", _stop)
             try:
                 draw(bins, rows, span, a, d, rate)
             except _Weights as w:
@@ -51,7 +58,8 @@ def ranks_told(script=()):
         return left.pop(0) if left else span[0]
 
     with pytest.MonkeyPatch.context() as m:
-        m.setattr(choosers, "draw_rank", told)
+        m.setattr(ranks, "draw_rank", told)
+        m.setattr(ranks, "draw_place", divided)
         yield laws
 
 

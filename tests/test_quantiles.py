@@ -19,9 +19,10 @@ from laws import alarm, exp, furthest, joint_law, log_law, ranks_told
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.mechanisms import choosers
+from dpframe.mechanisms import ranks as mechanism
 from dpframe.mechanisms.base import Target
-from dpframe.mechanisms.choosers import Reach, quantiles
+from dpframe.mechanisms.choosers import Reach
+from dpframe.mechanisms.ranks import quantiles
 from dpframe.points import ladder
 
 RELATIONS = ("add_remove", "replace_one")
@@ -77,14 +78,14 @@ CASES = [
 @pytest.mark.parametrize(("values", "q"), CASES)
 @each_relation
 def test_the_law_is_the_definition(kind, relation, values, q):
-    """Integers in the bounds; sensitivity max(q, 1-q), or 1 when a row becomes another."""
+    """Integers in the bounds; sensitivity max(q, 1-q), or 1 when a row becomes another; at the ends, one way only."""
     frame = as_kind(kind, pl.DataFrame({"x": values}, schema={"x": pl.Int32}))
     with dp.Session(eps=10, neighbors=relation), ranks_told() as laws:
         frame.dp.quantile("x", q, bounds=(0, 10), eps=2)
     ((_, law),) = laws
-    size = max(q, 1 - q) if relation == "add_remove" else 1
+    span = 1 if q in (0, 1) else 2 * max(q, 1 - q) if relation == "add_remove" else 2
     clipped = [min(max(v, 0), 10) for v in values]
-    assert exp(law) == pytest.approx(by_definition(clipped, range(11), q, Fraction(2) / (2 * size)), rel=1e-9)
+    assert exp(law) == pytest.approx(by_definition(clipped, range(11), q, Fraction(2) / span), rel=1e-9)
 
 
 def test_values_move_to_the_nearest_candidate_and_halfway_goes_down(kind):
@@ -103,15 +104,16 @@ def test_draws_follow_the_law():
     bins, rows = np.array([2, 3, 9, 40]), np.array([4, 1, 5, 2])
     args = ((0, 50), 1, 3, Fraction(3, 10))
     with ranks_told() as laws:
-        choosers.draw_rank(bins, rows, *args)
-    draws = [choosers.draw_rank(bins, rows, *args) for _ in range(10_000)]
+        mechanism.draw_rank(bins, rows, *args)
+    draws = [mechanism.draw_rank(bins, rows, *args) for _ in range(10_000)]
     assert not alarm(np.bincount(draws, minlength=51), exp(laws[0][1]))
     wrong = exp(log_law([0] * 51, [1] * 51, Fraction(1)))
     assert alarm(np.bincount(draws, minlength=51), wrong), "the check can fail"
 
 
 @pytest.mark.parametrize("frame", [[], [None, None]], ids=["no rows", "all missing"])
-def test_the_quantile_of_nothing_is_any_candidate(kind, frame):
+def test_the_quantile_of_nothing_is_any_candidate(kind, frame, monkeypatch):
+    monkeypatch.setattr(mechanism, "PLACES", 2)
     data = as_kind(kind, pl.DataFrame({"x": frame}, schema={"x": pl.Float64}))
     with dp.Session(eps=10), ranks_told() as laws:
         data.dp.median("x", candidates=range(8), eps=1)
@@ -127,8 +129,8 @@ def test_exact_arithmetic_decides_what_floats_cannot(monkeypatch):
     monkeypatch.setattr(selection, "_BAND", 2.0)
     bins, rows = np.array([1, 4]), np.array([3, 2])
     with ranks_told() as laws:
-        choosers.draw_rank(bins, rows, (0, 9), 1, 2, Fraction(1, 2))
-    draws = [choosers.draw_rank(bins, rows, (0, 9), 1, 2, Fraction(1, 2)) for _ in range(1_000)]
+        mechanism.draw_rank(bins, rows, (0, 9), 1, 2, Fraction(1, 2))
+    draws = [mechanism.draw_rank(bins, rows, (0, 9), 1, 2, Fraction(1, 2)) for _ in range(1_000)]
     assert not alarm(np.bincount(draws, minlength=10), exp(laws[0][1]))
 
 
@@ -186,7 +188,8 @@ def test_one_quantile_loses_eps_and_no_more(relation, q):
 
 
 @each_relation
-def test_several_quantiles_lose_eps_and_no_more(relation):
+def test_several_quantiles_lose_eps_and_no_more(relation, monkeypatch):
+    monkeypatch.setattr(mechanism, "PLACES", 2)
     rows = [(v, "a", 1) for v in (0, 2, None)]
     ask = lambda f: f.dp.quantile("x", [0.1, 0.5, 0.75], candidates=[0, 1, 2], eps=1)  # noqa: E731
     loss = largest_loss(Laws(ask, 3, relation), neighbours(rows, 3, relation))
@@ -244,8 +247,8 @@ def test_a_unit_in_more_groups_than_count_loses_eps(relation):
 
 
 def test_the_checks_fail_when_the_sensitivity_is_halved(monkeypatch):
-    rate = choosers.Quantiles._rate
-    monkeypatch.setattr(choosers.Quantiles, "_rate", lambda self, a, d: 2 * rate(self, a, d))
+    rate = mechanism.Quantiles._rate
+    monkeypatch.setattr(mechanism.Quantiles, "_rate", lambda self, a, d: 2 * rate(self, a, d))
     rows = [(v, "a", 1) for v in VALUES]
     laws = Laws(lambda f: f.dp.median("x", bounds=(0, 3), eps=1), 1, "add_remove")
     assert largest_loss(laws, neighbours(rows, 3, "add_remove")) > 1.1
@@ -284,7 +287,7 @@ def test_levels_share_eps(eps, m):
     ranks = tuple(range(1, m + 1))
     made = quantiles(100, ranks, m + 1, Reach(), Target(Fraction(eps)))
     levels = int(math.log2(m)) + 1
-    assert made.base == Fraction(eps) / (2 * levels)
+    assert made.base == Fraction(eps) / levels
     assert quantiles(100, ranks, m + 1, Reach(replace=True), Target(Fraction(eps))).base == (
         made.base if m == 1 else made.base / 2
     )
@@ -380,7 +383,7 @@ def test_several_quantiles_of_different_values_are_the_plain_ones(kind):
     frame = as_kind(kind, pl.DataFrame({"x": x}))
     with dp.Session(eps=10**9):
         got = as_polars(frame.dp.quantile("x", [0.1, 0.25, 0.5, 0.75, 0.9], bounds=(0, 4999), eps=10**6))
-    assert np.abs(got["x"].to_numpy() - 5000 * got["q"].to_numpy()).max() <= 3
+    assert np.abs(got["x"].to_numpy() - 5000 * got["q"].to_numpy()).max() <= 2
 
 
 def test_grouped_quantiles_are_those_of_their_groups(kind):
@@ -412,7 +415,7 @@ def test_grouped_quantiles_are_those_of_their_groups(kind):
             continue
         for t, name, q in ((wide, "x_q25", 0.25), (wide, "x_q50", 0.5), (both, "x_q50", 0.5)):
             c = t[name][i]
-            assert (x < c).sum() - 20 <= q * len(x) <= (x <= c).sum() + 20  # ties with the first one drawn
+            assert (x < c).sum() - 1 <= q * len(x) <= (x <= c).sum() + 1  # ranks of parts are whole
         assert both["n"][i] == len(x)
         assert abs(both["spread"][i] - (np.quantile(x, 0.75) - np.quantile(x, 0.25))) <= 15
         c = found.filter(pl.col("g") == k)["g", "x_median"]["x_median"][0]

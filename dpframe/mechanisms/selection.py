@@ -100,8 +100,8 @@ def permute_and_flip(
     0
     """
     z = _exponents(utilities, sensitivity, eps, monotone)
-    heads = np.flatnonzero(_coins(z))
-    return int(heads[_below(len(heads))])
+    up = np.flatnonzero(_coins(z))
+    return int(up[_below(len(up))])
 
 
 def weighted(gaps: Ints, sizes: Ints, rate: Fraction) -> int:
@@ -124,6 +124,11 @@ def weighted(gaps: Ints, sizes: Ints, rate: Fraction) -> int:
 def below(n: int) -> int:
     """A uniform integer below ``n``."""
     return _below(n)
+
+
+def heads(gap: int, rate: Fraction) -> bool:
+    """One coin that is heads with probability exp(-rate * gap), exactly."""
+    return bool(_coins(_Exponents(np.array([gap], dtype=np.int64), rate))[0])
 
 
 def exponential_event(eps: Fraction) -> Event:

@@ -1,0 +1,333 @@
+"""Dividing rows at a chosen rank: privacy on all small counts, draws, ranks among ties, and rank errors.
+
+Statistical checks have a false-alarm rate of at most 1e-9 each.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import as_kind, as_polars
+from laws import alarm, exp, furthest, joint_law, ranks_told
+
+import dpframe as dp
+from dpframe.mechanisms import ranks
+from dpframe.mechanisms.base import Target
+from dpframe.mechanisms.choosers import Reach
+from dpframe.mechanisms.ranks import Line, draw_place, quantiles
+
+RELATIONS = ("add_remove", "replace_one")
+each_relation = pytest.mark.parametrize("relation", RELATIONS)
+
+
+@pytest.fixture(autouse=True)
+def _quiet(quiet):
+    """No test here is about notices."""
+
+
+def counted(rows):
+    """Occupied bins and their rows."""
+    bins = np.array([i for i, m in enumerate(rows) if m], dtype=np.int64)
+    return bins, np.array([m for m in rows if m], dtype=np.int64)
+
+
+def steps(rows, relation, size=1):
+    """All counts that a unit of up to ``size`` rows makes of ``rows``: it comes, or it becomes another."""
+    k = len(rows)
+    come = [
+        np.add(rows, np.bincount(at, minlength=k).astype(int))
+        for r in range(1, size + 1)
+        for at in itertools.combinations_with_replacement(range(k), r)
+    ]
+    if relation == "add_remove":
+        return [(rows, tuple(c)) for c in come]
+    return [(tuple(a), tuple(b)) for a, b in itertools.combinations([np.array(rows), *come], 2)]
+
+
+class Laws:
+    """The law of all places and candidates that a chooser draws, for each vector of counts."""
+
+    def __init__(self, made):
+        self.made, self.known = made, {}
+
+    def __call__(self, rows):
+        if rows not in self.known:
+            self.known[rows] = joint_law(lambda: self.made.choose(*counted(rows)), self.made.width)
+        return self.known[rows]
+
+
+def largest_loss(laws, most, k, relation, size=1):
+    shared = [r for r in itertools.product(range(most + 1), repeat=k) if sum(r) <= most]
+    return max(furthest(laws(a), laws(b)) for r in shared for a, b in steps(r, relation, size))
+
+
+RANKS = [((1, 2), 4), ((1, 3), 4), ((1, 2, 3), 4), ((0, 1), 2), ((1, 2), 2), ((0, 1, 2), 2), ((1, 9), 10)]
+
+
+@pytest.mark.parametrize("places", [1, 2, 3, 5])
+@pytest.mark.parametrize(("ranks_asked", "parts"), RANKS)
+@each_relation
+def test_all_that_is_drawn_loses_eps_and_no_more(monkeypatch, relation, ranks_asked, parts, places):
+    """Every place and candidate of every draw, on all counts of up to 3 rows and one more; eps = 1."""
+    monkeypatch.setattr(ranks, "PLACES", places)
+    made = quantiles(1, ranks_asked, parts, Reach(replace=relation == "replace_one"), Target(Fraction(1)))
+    loss = largest_loss(Laws(made), 3, 2, relation)
+    assert loss <= 1 + 1e-9
+    assert loss >= 0.1, "and the budget is not wasted"
+
+
+@each_relation
+def test_units_of_two_rows_lose_eps_over_all_parts(monkeypatch, relation):
+    monkeypatch.setattr(ranks, "PLACES", 3)
+    reach = Reach(replace=relation == "replace_one", rows=2)
+    made = quantiles(2, (1, 2, 3), 4, reach, Target(Fraction(1)))
+    assert 0.2 <= largest_loss(Laws(made), 2, 3, relation, 2) <= 1 + 1e-9
+
+
+def parts_at(made, counts, place):
+    """The counts of the two parts that rows are divided into when ``place`` is drawn."""
+    k, found = made.last + 1, []
+
+    def noted(bins, rows, span, *rest):
+        whole = np.zeros(k, dtype=int)
+        whole[bins] = rows
+        found.append(whole)
+        return span[0]
+
+    with ranks_told((place,)), pytest.MonkeyPatch.context() as m:
+        m.setattr(ranks, "draw_rank", noted)
+        made.choose(*counted(counts))
+    return np.concatenate(found)
+
+
+def furthest_parts(made):
+    """How far one row more moves the counts of both parts together, over all places and small counts."""
+    shared = [r for r in itertools.product(range(4), repeat=3) if sum(r) <= 4]
+    pairs = [(a, b) for r in shared for a, b in steps(r, "add_remove")]
+    return max(
+        np.abs(parts_at(made, a, place) - parts_at(made, b, place)).sum()
+        for a, b in pairs
+        for place in range(3 * ranks.PLACES)
+    )
+
+
+def test_a_row_more_is_in_one_part_and_the_other_does_not_change(monkeypatch):
+    """And the rule that looks right is not: as many of a tie go left as the rank needs.
+
+    One row more below then sends a row of the tie to the right: three counts move, in both parts.
+    """
+    monkeypatch.setattr(ranks, "PLACES", 3)
+    made = quantiles(2, (1, 2, 3), 4, Reach(), Target(Fraction(1)))
+    assert furthest_parts(made) == 1
+
+    def needed(self, place):
+        c = place // ranks.PLACES
+        at = int(np.searchsorted(self._bins, c))
+        m = int(self._rows[at]) if self._bins[at] == c else 0
+        below = int(self._upto[at - 1]) if at else 0
+        left = min(max(self.n // 2 - below, 0), m)
+        return c, left, below + left
+
+    monkeypatch.setattr(Line, "divide", needed)
+    assert furthest_parts(made) > 1
+
+
+@pytest.mark.parametrize("q", [0, 1])
+@each_relation
+def test_the_ends_spend_all_of_eps(relation, q):
+    """At q = 0 and 1 one row moves all utilities the same way: the rate is eps, twice that of a median's bound."""
+    made = quantiles(2, (q,), 1, Reach(replace=relation == "replace_one"), Target(Fraction(1)))
+    assert made.scale == 1
+    assert 0.9 <= largest_loss(Laws(made), 8, 3, relation) <= 1 + 1e-9
+
+
+def test_the_ends_lose_eps_over_groups_and_units():
+    """Between groups a row vanishes in one and appears in another: half of eps each."""
+    for q in (0, 1):
+        apart = quantiles(2, (q,), 1, Reach(replace=True, several=True), Target(Fraction(1)))
+        loss = largest_loss(Laws(apart), 4, 3, "add_remove")
+        assert 0.4 <= loss <= 0.5 + 1e-9
+        pairs = quantiles(2, (q,), 1, Reach(rows=2, groups=3), Target(Fraction(1)))
+        assert 0.2 <= largest_loss(Laws(pairs), 3, 3, "add_remove", 2) <= 1 / 3 + 1e-9
+
+
+def test_the_checks_fail_when_a_rank_is_taken_for_an_end(monkeypatch):
+    made = quantiles(2, (1,), 4, Reach(), Target(Fraction(1)))
+    monkeypatch.setattr(ranks.Quantiles, "_rate", lambda self, a, d: self.base)
+    assert largest_loss(Laws(made), 8, 3, "add_remove") > 1.05
+
+
+def test_whatever_the_tie_one_row_more_sends_one_row_at_most_to_either_side():
+    for m in (*range(200), 10**6, 2**31):
+        for t in (0, 1, 12345, ranks.PLACES // 2, ranks.PLACES // 3, ranks.PLACES - 1):
+            less, more = (
+                Line(np.array([1]), np.array([rows]), (0, 2)).divide(ranks.PLACES + t) for rows in (m, m + 1)
+            )
+            assert less[0] == more[0] == 1
+            assert more[1] - less[1] in (0, 1)
+            assert 0 <= less[1] <= m
+
+
+@pytest.mark.parametrize("places", [1, 4, 7, 1 << 30])
+def test_places_are_counted_as_they_are_divided(monkeypatch, places):
+    monkeypatch.setattr(ranks, "PLACES", places)
+    line = Line(np.array([2, 3, 6]), np.array([4, 1, 9]), (1, 7))
+    found = line.places(np.arange(-2, 17)).tolist()
+    assert found[:2] == [0, 0]
+    assert found[-1] == line.size == 7 * places
+    for rank, many in zip(range(-2, 17), found):
+        assert many == 0 or line.divide(many - 1)[2] <= rank
+        assert many == line.size or line.divide(many)[2] > rank
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 40), Fraction(3, 2), Fraction(10**6)])
+@pytest.mark.parametrize("counts", [[0, 0, 0], [3, 0, 40, 1, 0, 2], [0, 25, 0, 0], [1, 1, 1, 1, 1]])
+def test_draws_of_places_follow_the_law(monkeypatch, counts, rate):
+    """Shells and coins are only how it is drawn: 4,000 draws against exp(-rate * gap) over all places."""
+    monkeypatch.setattr(ranks, "PLACES", 16)
+    args = (*counted(counts), (0, len(counts) - 1), 2, 5, rate)
+    with ranks_told() as laws:
+        ranks.draw_place(*args)
+    law = exp(laws[0][1])
+    line = Line(*args[:3])
+    outcomes = [line.divide(i)[:2] for i in range(line.size)]
+    names = sorted(set(outcomes))
+    right = [sum(p for p, o in zip(law, outcomes) if o == x) for x in names]
+    draws = [names.index(draw_place(*args)) for _ in range(4_000)]
+    assert not alarm(np.bincount(draws, minlength=len(names)), right)
+    if counts[0] == 3 and rate < 1:
+        assert alarm(np.bincount(draws, minlength=len(names)), right[::-1]), "the check can fail"
+
+
+@pytest.mark.parametrize("values", ["few", "one", "two", "runs"])
+@pytest.mark.parametrize("n", [0, 1, 2, 999, 1000, 100_000])
+def test_at_a_huge_eps_several_quantiles_are_the_plain_ones_whatever_the_ties(kind, values, n):
+    """Ranks of parts are whole numbers of rows: half a row off for every level above."""
+    rng = np.random.default_rng([n, len(values)])
+    cells, p = {
+        "few": ([0, 3, 4, 50], [0.02, 0.6, 0.3, 0.08]),
+        "one": ([7], [1.0]),
+        "two": ([0, 99], [0.5, 0.5]),
+        "runs": (list(range(100)), [0.9, *[0.1 / 99] * 99]),
+    }[values]
+    table = pl.DataFrame({"x": rng.choice(np.array(cells), n, p=p)}, schema={"x": pl.Int64})
+    asked = [0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.8, 0.9, 0.99, 1]
+    ordered = np.sort(table["x"].to_numpy())
+    with dp.Session(eps=10**9):
+        got = as_polars(as_kind(kind, table).dp.quantile("x", asked, bounds=(0, 99), eps=10**6))
+        few = as_polars(as_kind(kind, table).dp.quantile("x", asked, candidates=cells, eps=10**6))
+        spread = as_kind(kind, table).dp.iqr("x", bounds=(0, 99), eps=10**6)
+    slack = 0.5 * (len(asked).bit_length() - 1) + 1e-9
+    for c, q in [*zip(got["x"], asked), *zip(few["x"], asked)]:
+        assert (ordered < c).sum() - slack <= q * n <= (ordered <= c).sum() + slack
+    if n > 2:
+        low, high = (np.quantile(ordered, q, method="inverted_cdf") for q in (0.25, 0.75))
+        assert spread == high - low
+
+
+def test_grouped_and_unit_quantiles_keep_their_ranks_among_ties(kind):
+    rng = np.random.default_rng(4)
+    n = 6000
+    table = pl.DataFrame(
+        {"g": rng.choice(["a", "b"], n), "x": rng.choice([1, 5, 9], n, p=[0.2, 0.7, 0.1]), "u": range(n)}
+    )
+    asked = [0.1, 0.5, 0.85, 0.95]
+    with dp.Session(eps=10**9, unit="u"):
+        wide = as_polars(
+            as_kind(kind, table)
+            .dp.groupby("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1)
+            .quantile("x", asked, bounds=(0, 10), eps=10**6)
+        )
+    assert wide.drop("g").rows() == [(1, 5, 5, 9)] * 2
+
+
+# ---- rank errors ----
+
+
+def test_one_rank_has_the_error_of_its_only_draw():
+    made = quantiles(99, (1,), 2, Reach(), Target(Fraction(1, 2)))
+    assert made.error(0.95) == pytest.approx(math.log(100 / 0.05) / 0.5)
+    assert made.error(0.95, 10) == made.error(0.95)
+
+
+@pytest.mark.parametrize("weights", [(3.0, 3.0), (1.0, 0.5, 4.0), (0.2, 1.0, 1.1, 1.2, 3.0), (1e-9, 2.0)])
+@pytest.mark.parametrize("beta", [0.3, 0.005, 1e-6])
+def test_the_sum_of_exponentials_is_exceeded_as_often_as_is_said(weights, beta):
+    """Against its Laplace transform, inverted in 40 digits; small weights are counted as a 32nd of the largest."""
+    import mpmath
+
+    x = ranks._exceeded(weights, beta)
+    used = [max(w, max(weights) / 32) for w in weights]
+    with mpmath.workdps(40):
+        tail = mpmath.invertlaplace(
+            lambda s: (1 - mpmath.fprod(1 / (1 + s * mpmath.mpf(w)) for w in used)) / s,
+            x,
+            method="talbot",
+            degree=60,
+        )
+    assert float(tail) == pytest.approx(beta, rel=1e-4)
+
+
+def gaps_of(made, counts):
+    """How far the ranks of one release are off, the worst of them."""
+    bins, rows = counted(counts)
+    upto, n = np.cumsum(counts), sum(counts)
+    worst = 0.0
+    for c, q in zip(made.choose(bins, rows), made.ranks):
+        want = q * n / made.parts
+        worst = max(worst, upto[c] - counts[c] - want, want - upto[c])
+    return worst
+
+
+def hard(c, tie, gap):
+    """A heavy tie that holds the median's rank ``gap`` rows from its end, and no rows at most candidates."""
+    counts = [0] * c
+    counts[0], counts[c // 2] = tie // 2 - gap, tie // 2 + gap
+    return counts
+
+
+@pytest.mark.parametrize("asked", [((1,), 2), ((1, 2, 3), 4), ((1, 3), 4), (tuple(range(1, 10)), 10)])
+def test_rank_errors_hold_on_data_that_are_hard(asked):
+    """Ties beside empty candidates, at many distances: in each, at most 5 % of 120 draws are beyond (17 by 1e-9)."""
+    made = quantiles(255, *asked, Reach(), Target(Fraction(1)))
+    rng = np.random.default_rng(1)
+    cases = [hard(256, 400, gap) for gap in (5, 15, 25, 40)]
+    cases += [np.bincount(rng.integers(0, 256, 400), minlength=256).tolist()]
+    cases += [np.bincount(rng.choice([3, 90, 91, 200], 400), minlength=256).tolist()]
+    for counts in cases:
+        bound = made.error(0.95, sum(counts))
+        assert sum(gaps_of(made, counts) > bound for _ in range(120)) <= 21
+
+
+def test_the_error_of_a_hard_median_is_not_far_below_its_bound():
+    """So the bound can't be much smaller: one heavy tie, 255 empty candidates, two ranks."""
+    made = quantiles(255, (1, 2), 4, Reach(), Target(Fraction(1)))
+    bound = made.error(0.8, 20_000)
+    off = [
+        np.quantile([gaps_of(made, hard(256, 20_000, gap)) for _ in range(40)], 0.8)
+        for gap in (15, 20, 25, 30)
+    ]
+    assert max(off) >= 0.4 * bound
+
+
+def test_rank_errors_of_nine_quantiles_are_less_than_half_of_the_levels_added_up():
+    """ln(C m/beta)/rate at every level, added up, was 432 rows."""
+    made = quantiles(4095, tuple(range(1, 10)), 10, Reach(), Target(Fraction(1)))
+    assert made.error(0.95, 1000) < 200
+    assert made.error(0.95, 100) < made.error(0.95, 10**6) < made.error(0.95) < 350
+
+
+def test_plans_tell_rank_errors_by_the_number_of_rows():
+    frame = pl.DataFrame({"x": [1]})
+    with dp.Session(eps=10):
+        bound = frame.dp.plan.quantile("x", [0.25, 0.5, 0.75], bounds=(0, 99), eps=1)
+        guess = frame.dp.plan.quantile("x", [0.25, 0.5, 0.75], bounds=(0, 99), error=25, rows=1000)
+    assert bound.plan.error(1000) < bound.plan.error()
+    text = str(bound.explain())
+    assert "at 100 rows" in text
+    assert guess.error <= 25 < guess.plan.error()
