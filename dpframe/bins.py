@@ -23,6 +23,10 @@ class Cuts:
     points: tuple[float, ...]
     closed: bool
 
+    @property
+    def size(self) -> int:
+        return len(self.points) + 1
+
 
 @dataclass(frozen=True, slots=True)
 class Steps:
@@ -31,6 +35,15 @@ class Steps:
     low: float
     width: float
     last: int
+
+    @property
+    def rate(self) -> float:
+        """1/width: all engines multiply by it, as some divide by a constant in that way."""
+        return 1 / self.width
+
+    @property
+    def size(self) -> int:
+        return self.last + 1
 
 
 @dataclass(frozen=True, slots=True)

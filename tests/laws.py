@@ -1,7 +1,7 @@
 """The exact laws of choices, read off the pipeline: what every draw would be drawn with.
 
-A draw is stopped where the weights are known; the law over candidates follows from them, and the draw then
-returns what the test tells it to. No formula of a mechanism is repeated here.
+A draw is stopped where the gaps and the rate are known; the law over candidates follows from them, and the draw then
+returns what the test tells it to. That draws follow this law has tests of its own.
 """
 
 from __future__ import annotations
@@ -16,14 +16,6 @@ import pytest
 from dpframe.mechanisms import ranks
 
 
-class _Weights(Exception):
-    """Carries (gaps, sizes, rate) out of a draw."""
-
-
-def _stop(gaps, sizes, rate):
-    raise _Weights(gaps, sizes, rate)
-
-
 def log_law(gaps, sizes, rate) -> list[float]:
     """Log-probabilities of all candidates, in order: ``sizes`` neighbours share a gap."""
     with mpmath.workdps(40):
@@ -34,32 +26,19 @@ def log_law(gaps, sizes, rate) -> list[float]:
 
 @contextlib.contextmanager
 def ranks_told(script=()):
-    """Inside, draws of ranks return the candidates of ``script`` (then the lowest); yields their laws.
+    """Inside, draws of ranks return the places of ``script`` (then the lowest); yields their log-probabilities.
 
-    Every law is (lowest candidate, log-probabilities from there on). Where rows are divided, ``script`` has a
-    place, and the law is that of all places: let them be few.
+    A place is a candidate, counted from the lowest that can be drawn, or one of ``PLACES`` of a candidate.
     """
     laws, left = [], list(script)
-    draw = ranks.draw_rank
 
-    def divided(bins, rows, span, a, d, rate):
-        line = ranks.Line(bins, rows, span)
-        gaps = [abs(d * line.divide(i)[2] - a * line.n) for i in range(line.size)]
-        laws.append((0, log_law(gaps, [1] * len(gaps), rate / d)))
-        return line.divide(left.pop(0) if left else 0)[:2]
-
-    def told(bins, rows, span, a, d, rate):
-        with pytest.MonkeyPatch.context() as m:
-            m.setattr(ranks, "weighted", _stop)
-            try:
-                draw(bins, rows, span, a, d, rate)
-            except _Weights as w:
-                laws.append((span[0], log_law(*w.args)))
-        return left.pop(0) if left else span[0]
+    def told(line, rate):
+        gaps = line.gap(np.arange(line.size))
+        laws.append(log_law(gaps, [1] * len(gaps), rate / line.d))
+        return left.pop(0) if left else 0
 
     with pytest.MonkeyPatch.context() as m:
-        m.setattr(ranks, "draw_rank", told)
-        m.setattr(ranks, "draw_place", divided)
+        m.setattr(ranks, "draw", told)
         yield laws
 
 
@@ -70,9 +49,8 @@ def joint_law(run, draws: int) -> dict[tuple[int, ...], float]:
     def follow(path: tuple[int, ...], so_far: float) -> None:
         with ranks_told(path) as laws:
             run()
-        low, law = laws[len(path)]
-        for i, p in enumerate(law):
-            longer = (*path, low + i)
+        for i, p in enumerate(laws[len(path)]):
+            longer = (*path, i)
             if len(longer) == draws:
                 found[longer] = so_far + p
             else:

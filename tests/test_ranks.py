@@ -19,7 +19,7 @@ import dpframe as dp
 from dpframe.mechanisms import ranks
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Reach
-from dpframe.mechanisms.ranks import Line, draw_place, quantiles
+from dpframe.mechanisms.ranks import Candidates, Places, draw, quantiles
 
 RELATIONS = ("add_remove", "replace_one")
 each_relation = pytest.mark.parametrize("relation", RELATIONS)
@@ -91,18 +91,21 @@ def test_units_of_two_rows_lose_eps_over_all_parts(monkeypatch, relation):
 
 def parts_at(made, counts, place):
     """The counts of the two parts that rows are divided into when ``place`` is drawn."""
-    k, found = made.last + 1, []
+    found, between = [], ranks.Quantiles._between
 
-    def noted(bins, rows, span, *rest):
-        whole = np.zeros(k, dtype=int)
+    def noted(self, bins, rows, *rest):
+        whole = np.zeros(made.last + 1, dtype=int)
         whole[bins] = rows
         found.append(whole)
-        return span[0]
+        if len(found) == 1:  # the whole; its parts follow
+            between(self, bins, rows, *rest)
 
     with ranks_told((place,)), pytest.MonkeyPatch.context() as m:
-        m.setattr(ranks, "draw_rank", noted)
+        m.setattr(ranks.Quantiles, "_between", noted)
         made.choose(*counted(counts))
-    return np.concatenate(found)
+    assert len(found) == 3
+    assert (found[0] == found[1] + found[2]).all()
+    return np.concatenate(found[1:])
 
 
 def furthest_parts(made):
@@ -126,14 +129,10 @@ def test_a_row_more_is_in_one_part_and_the_other_does_not_change(monkeypatch):
     assert furthest_parts(made) == 1
 
     def needed(self, place):
-        c = place // ranks.PLACES
-        at = int(np.searchsorted(self._bins, c))
-        m = int(self._rows[at]) if self._bins[at] == c else 0
-        below = int(self._upto[at - 1]) if at else 0
-        left = min(max(self.n // 2 - below, 0), m)
-        return c, left, below + left
+        c, under, own = self._at(place)
+        return c, np.clip(self._target // self.d - under, 0, own)
 
-    monkeypatch.setattr(Line, "divide", needed)
+    monkeypatch.setattr(Places, "divide", needed)
     assert furthest_parts(made) > 1
 
 
@@ -163,45 +162,46 @@ def test_the_checks_fail_when_a_rank_is_taken_for_an_end(monkeypatch):
 
 
 def test_whatever_the_tie_one_row_more_sends_one_row_at_most_to_either_side():
+    at = ranks.PLACES + np.array([0, 1, 12345, ranks.PLACES // 2, ranks.PLACES // 3, ranks.PLACES - 1])
     for m in (*range(200), 10**6, 2**31):
-        for t in (0, 1, 12345, ranks.PLACES // 2, ranks.PLACES // 3, ranks.PLACES - 1):
-            less, more = (
-                Line(np.array([1]), np.array([rows]), (0, 2)).divide(ranks.PLACES + t) for rows in (m, m + 1)
-            )
-            assert less[0] == more[0] == 1
-            assert more[1] - less[1] in (0, 1)
-            assert 0 <= less[1] <= m
+        less, more = (Places(np.array([1]), np.array([rows]), (0, 2), 1, 2).divide(at) for rows in (m, m + 1))
+        assert (less[0] == 1).all()
+        assert set(more[1] - less[1]) <= {0, 1}
+        assert less[1].min() == 0
+        assert less[1].max() <= m
 
 
-@pytest.mark.parametrize("places", [1, 4, 7, 1 << 30])
-def test_places_are_counted_as_they_are_divided(monkeypatch, places):
+@pytest.mark.parametrize("places", [1, 4, 7, None])
+@pytest.mark.parametrize("rank", [(0, 1), (1, 2), (3, 10), (1, 1)])
+@pytest.mark.parametrize("counts", [[0, 0, 4, 1, 0, 0, 9, 0], [0, 0, 0], [5], [7, 0, 7]])
+def test_gaps_below_an_edge_are_one_interval_of_the_line(monkeypatch, places, rank, counts):
+    """Of ``places`` to a candidate; None: candidates themselves."""
     monkeypatch.setattr(ranks, "PLACES", places)
-    line = Line(np.array([2, 3, 6]), np.array([4, 1, 9]), (1, 7))
-    found = line.places(np.arange(-2, 17)).tolist()
-    assert found[:2] == [0, 0]
-    assert found[-1] == line.size == 7 * places
-    for rank, many in zip(range(-2, 17), found):
-        assert many == 0 or line.divide(many - 1)[2] <= rank
-        assert many == line.size or line.divide(many)[2] > rank
+    line = (Candidates if places is None else Places)(*counted(counts), (0, len(counts) - 1), *rank)
+    gaps = line.gap(np.arange(line.size))
+    edges = np.arange(1, line.most + 2)
+    low, high = line.within(edges)
+    for edge, first, end in zip(edges, low, high):
+        inside = np.flatnonzero(gaps < edge)
+        assert inside.tolist() == list(range(first, end))
+    assert gaps.max() <= line.most
 
 
+@pytest.mark.parametrize("kind", [Candidates, Places])
 @pytest.mark.parametrize("rate", [Fraction(1, 40), Fraction(3, 2), Fraction(10**6)])
 @pytest.mark.parametrize("counts", [[0, 0, 0], [3, 0, 40, 1, 0, 2], [0, 25, 0, 0], [1, 1, 1, 1, 1]])
-def test_draws_of_places_follow_the_law(monkeypatch, counts, rate):
-    """Shells and coins are only how it is drawn: 4,000 draws against exp(-rate * gap) over all places."""
+def test_draws_follow_the_law(monkeypatch, kind, counts, rate):
+    """Shells and coins are only how it is drawn: 3,000 draws against exp(-rate * gap) over all places."""
     monkeypatch.setattr(ranks, "PLACES", 16)
-    args = (*counted(counts), (0, len(counts) - 1), 2, 5, rate)
+    monkeypatch.setattr(ranks, "_FAR", 2)  # so that the last shell is drawn from, too
+    line = kind(*counted(counts), (0, len(counts) - 1), 2, 5)
     with ranks_told() as laws:
-        ranks.draw_place(*args)
-    law = exp(laws[0][1])
-    line = Line(*args[:3])
-    outcomes = [line.divide(i)[:2] for i in range(line.size)]
-    names = sorted(set(outcomes))
-    right = [sum(p for p, o in zip(law, outcomes) if o == x) for x in names]
-    draws = [names.index(draw_place(*args)) for _ in range(4_000)]
-    assert not alarm(np.bincount(draws, minlength=len(names)), right)
+        ranks.draw(line, rate)
+    law = exp(laws[0])
+    draws = np.bincount([draw(line, rate) for _ in range(3_000)], minlength=line.size)
+    assert not alarm(draws, law)
     if counts[0] == 3 and rate < 1:
-        assert alarm(np.bincount(draws, minlength=len(names)), right[::-1]), "the check can fail"
+        assert alarm(draws, law[::-1]), "the check can fail"
 
 
 @pytest.mark.parametrize("values", ["few", "one", "two", "runs"])

@@ -127,7 +127,7 @@ class PandasSource:
             ],
             [_form(f"g{i}", data) for i in range(len(by))],
             [_form(f"i{i}", data) for i in range(len(unit))],
-            streaming=len(self._frame) >= STREAM_FROM,
+            height=len(self._frame),
         )
         return query.counts(tallies, table_of(by, keys, found), bounding, salt)
 

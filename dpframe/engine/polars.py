@@ -127,14 +127,13 @@ class PolarsSource:
                 return _key(x, c, t.how.keys, 0)
             return key_form(x, c.kind) if isinstance(t.how, Distinct) else x
 
-        small = isinstance(self._frame, pl.DataFrame) and self._frame.height < STREAM_FROM
         unit = bounding.unit if bounding else ()
         query = TallyQuery(
             self._frame.lazy(),
             [value(t) for t in tallies],
             [_key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)],
             [key_form(pl.col(str(u)), self.column(u).kind) for u in unit],
-            streaming=not small,
+            height=self._frame.height if isinstance(self._frame, pl.DataFrame) else None,
         )
         return query.counts(tallies, table_of(by, keys, found), bounding, salt)
 

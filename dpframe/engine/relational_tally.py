@@ -98,8 +98,8 @@ def _keep_rows(rows: Any, family: Any, place: list[str], once: bool, most: int, 
 
 
 def _stepped(rows: Any, how: Steps) -> Any:
-    low, high, width = number(how.low), number(how.low + how.width * how.last), number(how.width)
-    place = ((nw.col("x").clip(low, high) - low) / width - number(0.5)).ceil()
+    low, high, rate = number(how.low), number(how.low + how.width * how.last), number(how.rate)
+    place = ((nw.col("x").clip(low, high) - low) * rate - number(0.5)).ceil()
     return rows.with_columns(
         nw.when(~nw.col("x").is_null()).then(place.clip(0, how.last).cast(nw.Int64)).alias("bin")
     )

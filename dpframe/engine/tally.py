@@ -6,25 +6,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from dpframe.bins import Among, Cuts, Distinct, Steps, Tally
+from dpframe.bins import Among, Cuts, Distinct, Tally
 from dpframe.engine import polars as engine
-from dpframe.engine.polars import code_rows
+from dpframe.engine.polars import STREAM_FROM, code_rows
 from dpframe.key_types import KeyColumn
 from dpframe.keys import KeyTable
 from dpframe.schema import Bounding, Column, Ints, Tallied
 
+_CHUNK = 1 << 17  # numbers that are counted at a time
+_FEW = 1 << 17  # counters that take no time
+
 
 @dataclass(frozen=True, slots=True)
 class TallyQuery:
-    """What to tally of a lazy frame: expressions for the tallied, grouping and unit columns."""
+    """What to tally of a lazy frame: expressions for the tallied, grouping and unit columns.
+
+    ``height`` is its number of rows if it lies in memory.
+    """
 
     frame: pl.LazyFrame
     values: Sequence[pl.Expr]
     by: Sequence[pl.Expr]
     unit: Sequence[pl.Expr]
-    streaming: bool
+    height: int | None
 
     def counts(
         self, tallies: Sequence[Tally], groups: KeyTable | None, bounding: Bounding | None, salt: int
@@ -41,12 +48,31 @@ class TallyQuery:
         columns = [x.alias(n) for x, n in zip((*self.by, *self.unit), (*by, *unit))]
         columns += [_bin(x, t).alias(f"b{i}") for i, (x, t) in enumerate(zip(self.values, tallies))]
         rows = self.frame.select(columns)
-        queries = [self._one(rows, i, t, by, unit, groups, bounding, salt) for i, t in enumerate(tallies)]
-        engine: Any = "streaming" if self.streaming else "in-memory"
+        cells = [self._cells(t, groups) for t in tallies]
+        queries = [
+            self._one(rows, i, t, by, unit, groups, bounding, salt)
+            if size is None
+            else _numbers(rows, i, t, groups, size[1])
+            for i, (t, size) in enumerate(zip(tallies, cells))
+        ]
+        small = self.height is not None and self.height < STREAM_FROM
+        engine: Any = "in-memory" if small else "streaming"
         return tuple(
             Tallied(*(_int64(got[c]) for c in ("code", "bin", "rows")))
-            for got in pl.collect_all(queries, engine=engine)
+            if size is None
+            else _count(got["number"], size)
+            for got, size in zip(pl.collect_all(queries, engine=engine), cells)
         )
+
+    def _cells(self, tally: Tally, groups: KeyTable | None) -> tuple[int, int] | None:
+        """(groups, bins) if every pair of them can have a counter of its own: of rows in memory, when they are no more than those.
+
+        A frame that does not lie in memory may not fit there, and the rows of a unit are counted by unit first.
+        """
+        if self.height is None or self.unit or isinstance(tally.how, Among | Distinct):
+            return None
+        size = (groups.size if groups else 1, max(tally.how.size, 1 + (tally.missing or 0)))
+        return size if size[0] * size[1] <= max(_FEW, self.height) else None
 
     @staticmethod
     def _one(
@@ -89,6 +115,30 @@ class TallyQuery:
         return pairs.sort("code", "bin")
 
 
+def _numbers(rows: pl.LazyFrame, i: int, tally: Tally, groups: KeyTable | None, bins: int) -> pl.LazyFrame:
+    """A row's number among all pairs of group and bin; rows of no bin or no group are left out."""
+    rows = rows.rename({f"b{i}": "bin"})
+    rows = (
+        rows.drop_nulls("bin")
+        if tally.missing is None
+        else rows.with_columns(pl.col("bin").fill_null(tally.missing))
+    )
+    if groups is None:
+        return rows.select(number="bin")
+    return code_rows(rows, groups, None, 0).select(
+        number=pl.col("code").cast(pl.Int64) * bins + pl.col("bin")
+    )
+
+
+def _count(numbers: pl.Series, size: tuple[int, int]) -> Tallied:
+    counts = np.zeros(size[0] * size[1], dtype=np.int64)
+    flat, chunk = numbers.to_numpy(), max(_CHUNK, len(counts))
+    for i in range(0, len(flat), chunk):
+        counts += np.bincount(flat[i : i + chunk], minlength=len(counts))
+    there = np.flatnonzero(counts)
+    return Tallied(there // size[1], there % size[1], counts[there])
+
+
 def keep_rows(pairs: pl.LazyFrame, unit: list[str], by: list[str], most: int, salt: int) -> pl.LazyFrame:
     """Keep at most ``most`` rows of every unit in every group, by rank of a salted hash.
 
@@ -120,15 +170,14 @@ def _bin(x: pl.Expr, tally: Tally) -> pl.Expr:
     how = tally.how
     if isinstance(how, Among | Distinct):
         return x
-    x = x.cast(pl.Float64, strict=False).fill_nan(None)
+    x = x.cast(pl.Float64, strict=False)
     if isinstance(how, Cuts):
+        x = x.fill_nan(None)
         points = pl.lit(pl.Series(how.points, dtype=pl.Float64))
         place = points.search_sorted(x, side="right" if how.closed else "left").cast(pl.Int32)
         return pl.when(x.is_not_null()).then(place)
-    assert isinstance(how, Steps)
-    high = how.low + how.width * how.last
-    place = ((x.clip(how.low, high) - how.low) / how.width - 0.5).ceil()
-    return place.cast(pl.Int32).clip(0, how.last)
+    place = ((x - how.low) * how.rate - 0.5).ceil().clip(0, how.last)
+    return place.cast(pl.Int32, strict=False)  # NaN is null
 
 
 def _int64(s: pl.Series) -> Ints:

@@ -7,6 +7,7 @@ Kaplan, Schnapp, Stemmer, "Differentially private approximate quantiles" (2022),
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +22,7 @@ from dpframe.mechanisms.selection import below, heads, weighted
 PLACES = 1 << 30  # of every candidate, where its rows can be divided
 MOST = PLACES // 2 - 1  # rows, for which rank errors are told when nothing is known of their number
 _FAR = 800  # gaps beyond, in units of 1/rate, share one shell
-_SHELLS = 8  # shells to a unit of 1/rate
+_SHELLS = 2  # shells to a unit of 1/rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +109,12 @@ class Quantiles(Chooser):
         middle = len(ranks) // 2
         q = ranks[middle]
         a, d = q - ends[0], ends[1] - ends[0]
+        line: Line = (Candidates if len(ranks) == 1 else Places)(bins, rows, span, a, d)
+        place = np.array([draw(line, self._rate(a, d))])
+        chosen, left = (int(x[0]) for x in line.divide(place))
         if len(ranks) == 1:
-            out.append(draw_rank(bins, rows, span, a, d, self._rate(a, d)))
+            out.append(chosen)
             return
-        chosen, left = draw_place(bins, rows, span, a, d, self._rate(a, d))
         at, end = (int(np.searchsorted(bins, chosen, side=side)) for side in ("left", "right"))
         lower, upper = rows[:end].copy(), rows[at:].copy()
         lower[at:] = left
@@ -175,87 +178,111 @@ def quantiles(last: int, ranks: tuple[int, ...], parts: int, reach: Reach, targe
     return Quantiles(last, ranks, parts, base, flat, moved * reach.rows, event)
 
 
-def draw_rank(bins: Ints, rows: Ints, span: tuple[int, int], a: int, d: int, rate: Fraction) -> int:
-    """One candidate from ``span[0]`` to ``span[1]``, weighted by exp(rate * utility) for the rank a/d.
+class Line(ABC):
+    """What can be drawn for the rank a/d of counted rows, from left to right, numbered from 0.
 
-    Candidates between two occupied bins have the same rows below and the same above, so they share a
-    weight: there are at most 2 * len(bins) + 1 of them to compute.
+    Gaps are counted in 1/d of a row. Along the line they fall to the least one and rise after it.
     """
-    upto = np.cumsum(rows)
-    n = int(upto[-1]) if len(upto) else 0
-    k = len(bins)
-    starts = np.empty(2 * k + 1, dtype=np.int64)
-    sizes = np.ones(2 * k + 1, dtype=np.int64)
-    under = np.zeros(2 * k + 1, dtype=np.int64)  # rows below
-    most = np.zeros(2 * k + 1, dtype=np.int64)  # rows not above
-    starts[0], starts[1::2], starts[2::2] = span[0], bins, bins + 1
-    sizes[::2] = np.append(bins, span[1] + 1) - starts[::2]
-    most[1::2] = most[2::2] = under[2::2] = upto
-    under[1::2] = upto - rows
-    wrong = np.maximum(np.maximum(d * under - a * n, a * n - d * most), 0)
-    there = sizes > 0
-    starts, sizes, wrong = starts[there], sizes[there], wrong[there]
-    i = weighted(wrong - wrong.min(), sizes, rate / d)
-    return int(starts[i]) + (below(int(sizes[i])) if sizes[i] > 1 else 0)
 
+    places: int  # of every candidate
 
-class Line:
-    """The places of the candidates of a span, numbered from 0; their ranks do not decrease."""
-
-    def __init__(self, bins: Ints, rows: Ints, span: tuple[int, int]) -> None:
+    def __init__(self, bins: Ints, rows: Ints, span: tuple[int, int], a: int, d: int) -> None:
         self._low = span[0]
         self._bins, self._rows = np.append(bins, span[1] + 1), np.append(rows, 0)  # beyond: no rows
         self._upto = np.cumsum(self._rows)
-        self.n = int(self._upto[-1])
-        self.size = (span[1] + 1 - span[0]) * PLACES
+        n = int(self._upto[-1])
+        self.d, self._target, self.most = d, a * n, max(a, d - a) * n
+        self.size = (span[1] + 1 - span[0]) * self.places
 
-    def divide(self, place: int) -> tuple[int, int, int]:
-        """(candidate, how many of its rows go left, how many rows go left in all: the rank)."""
-        c, t = divmod(place, PLACES)
-        j = int(np.searchsorted(self._bins, self._low + c))
-        m = int(self._rows[j]) if self._bins[j] == self._low + c else 0
-        left = (m + 1) * t // PLACES
-        return self._low + c, left, (int(self._upto[j - 1]) if j else 0) + left
+    def divide(self, place: Ints) -> tuple[Ints, Ints]:
+        """(candidate, how many of its own rows go left)."""
+        c, _, m = self._at(place)
+        return c, (m + 1) * (place % self.places) // self.places
 
-    def places(self, ranks: Ints) -> Ints:
+    def _at(self, place: Ints) -> tuple[Ints, Ints, Ints]:
+        """(candidate, rows below it, rows of its own)."""
+        c = self._low + place // self.places
+        j = np.searchsorted(self._bins, c)
+        return c, self._upto[j] - self._rows[j], np.where(self._bins[j] == c, self._rows[j], 0)
+
+    @abstractmethod
+    def gap(self, place: Ints) -> Ints:
+        """How far the rank of a place is off."""
+
+    @abstractmethod
+    def within(self, edges: Ints) -> tuple[Ints, Ints]:
+        """The places from ``low`` until before ``high`` are those with a gap below an edge."""
+
+    def _beyond(self, ranks: Ints) -> Ints:
+        """The bins that hold the first row that is not among the first ``ranks``."""
+        return np.minimum(np.searchsorted(self._upto, ranks, side="right"), len(self._bins) - 1)
+
+    def _counted(self, ranks: Ints, places: Ints) -> Ints:
+        return np.where(ranks < 0, 0, np.minimum(places, self.size))
+
+
+class Candidates(Line):
+    """Candidates themselves; the rows on the wrong side of one are its gap."""
+
+    places = 1
+
+    def gap(self, place: Ints) -> Ints:
+        _, under, own = self._at(place)
+        right, left = self.d * under - self._target, self._target - self.d * (under + own)
+        return np.asarray(np.maximum(np.maximum(right, left), 0))
+
+    def within(self, edges: Ints) -> tuple[Ints, Ints]:
+        left, right = (self._target - edges) // self.d, (self._target + edges - 1) // self.d
+        low, high = (self._bins[self._beyond(r)] - self._low for r in (left, right))
+        return self._counted(left, low), self._counted(right, high + 1)
+
+
+class Places(Line):
+    """Places of candidates, ``PLACES`` to each; the rows that go left are a place's rank."""
+
+    def __init__(self, bins: Ints, rows: Ints, span: tuple[int, int], a: int, d: int) -> None:
+        self.places = PLACES
+        super().__init__(bins, rows, span, a, d)
+
+    def gap(self, place: Ints) -> Ints:
+        return np.asarray(np.abs(self.d * (self._at(place)[1] + self.divide(place)[1]) - self._target))
+
+    def within(self, edges: Ints) -> tuple[Ints, Ints]:
+        left, right = (self._target - edges) // self.d, (self._target + edges - 1) // self.d
+        return self._upto_rank(left), self._upto_rank(right)
+
+    def _upto_rank(self, ranks: Ints) -> Ints:
         """How many places have at most these ranks."""
-        j = np.minimum(np.searchsorted(self._upto, ranks, side="right"), len(self._bins) - 1)
+        j = self._beyond(ranks)
         m = self._rows[j]
-        own = -(-PLACES * (ranks - self._upto[j] + m + 1) // (m + 1))
-        found = np.minimum((self._bins[j] - self._low) * PLACES + own, self.size)
-        return np.where(ranks < 0, 0, found)
+        own = -(-self.places * (ranks - self._upto[j] + m + 1) // (m + 1))
+        return self._counted(ranks, (self._bins[j] - self._low) * self.places + own)
 
 
-def draw_place(
-    bins: Ints, rows: Ints, span: tuple[int, int], a: int, d: int, rate: Fraction
-) -> tuple[int, int]:
-    """(candidate, how many of its rows go left), its place weighted by exp(-rate * |rank - an/d|).
+def draw(line: Line, rate: Fraction) -> int:
+    """One place, weighted by exp(-rate * gap / d).
 
-    Ranks increase along the places, so those whose gap lies in a shell [e, e') are two intervals. A shell is drawn
-    with its places times exp(-rate e), a place of it uniformly, and it stays with probability
-    exp(-rate (gap - e)); else all is drawn anew. That is the law itself, whatever the shells are.
+    Those whose gap lies in a shell [e, e') are two intervals of the line. A shell is drawn with its places times
+    exp(-rate e/d), a place of it uniformly, and it stays with probability exp(-rate (gap - e)/d); else all
+    is drawn anew. That is the law itself, whatever the shells are.
     """
-    line = Line(bins, rows, span)
-    target, most = a * line.n, max(a, d - a) * line.n  # gaps are counted in 1/d of a row
-
-    def gap(place: int) -> int:
-        return abs(d * line.divide(place)[2] - target)
-
-    first = int(line.places(np.array([target // d]))[0])
-    least = min(gap(p) for p in (first - 1, first) if 0 <= p < line.size)
-    width = min(max(1, math.ceil(d / (_SHELLS * rate))), most + 1)
-    shells = min((most - least) // width, _FAR * _SHELLS) + 1
-    edges = np.append(least + width * np.arange(shells), most + 1)
-    low, high = line.places((target - edges) // d), line.places((target + edges - 1) // d)
+    one = np.array([1])
+    first = int(line.within(one)[0][0])  # places before it are too far left
+    near = np.array([p for p in (first - 1, first) if 0 <= p < line.size])
+    least = int(line.gap(near).min())
+    width = min(max(1, math.ceil(line.d / (_SHELLS * rate))), line.most + 1)
+    shells = min((line.most - least) // width, _FAR * _SHELLS) + 1
+    edges = np.append(least + width * np.arange(shells), line.most + 1)
+    low, high = line.within(edges)
     low[0] = high[0] = first  # no gap is below the least
     sizes = low[:-1] - low[1:] + high[1:] - high[:-1]
     there = np.flatnonzero(sizes)
     while True:
-        i = there[weighted(edges[there] - least, sizes[there], rate / d)]
+        i = there[weighted(edges[there] - least, sizes[there], rate / line.d)]
         j, left = below(int(sizes[i])), int(low[i] - low[i + 1])
         place = int(low[i + 1]) + j if j < left else int(high[i]) + j - left
-        if heads(gap(place) - int(edges[i]), rate / d):
-            return line.divide(place)[:2]
+        if heads(int(line.gap(place * one)[0]) - int(edges[i]), rate / line.d):
+            return place
 
 
 def _thin(rows: float, rate: float) -> float:
