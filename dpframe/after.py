@@ -20,6 +20,7 @@ from dpframe.mechanisms.combine import halfwidth
 from dpframe.moments import fieller, width_factor
 from dpframe.plan import Output
 from dpframe.release import FloatAnswer, IntAnswer, Release, _level
+from dpframe.stats import CountUnits
 
 Ends = tuple[Floats, Floats]
 
@@ -249,7 +250,7 @@ def ratio(a: Any, b: Any) -> Derived:
     return Derived("ratio", keys, value, spread, ends)
 
 
-def consistent(groups: Any, total: Any) -> Derived:
+def consistent(groups: Any, total: Any, *, fits: bool = False) -> Derived:
     """Adjust a column of groups so that it adds up with a total that was released beside it. Free.
 
     Parameters
@@ -258,6 +259,10 @@ def consistent(groups: Any, total: Any) -> Derived:
         Counts or sums of listed groups; together the groups must be all rows that ``total`` is about.
     total : answer, Release, or (Release, output name)
         The same question about the whole frame.
+    fits : bool
+        In sessions with a unit: your word that no unit has more than ``max_rows_per_group`` and ``max_rows`` rows, nor
+        more than ``max_groups`` groups. Else a unit is cut to so many rows in each group, and to so many in the whole
+        frame: two different numbers, of which neither estimates the other.
 
     Returns
     -------
@@ -268,12 +273,13 @@ def consistent(groups: Any, total: Any) -> Derived:
     Raises
     ------
     InputError
-        For means, for groups that were found and not listed, for different questions, and in sessions with a unit: a
-        unit's rows are scaled down group by group, and the whole frame's otherwise.
+        For means, for groups that were found and not listed, for different questions; with a unit without ``fits``, and
+        for ``count_units`` with more than one group to a unit, who is then counted in each.
 
     Notes
     -----
-    Privacy: post-processing of both releases. No adjusted number has more noise than before.
+    Privacy: post-processing of both releases, also when ``fits`` is not true: then the numbers are biased and no less
+    private. No adjusted number has more noise than before.
 
     Examples
     --------
@@ -294,11 +300,7 @@ def consistent(groups: Any, total: Any) -> Derived:
         raise InputError(
             "consistent needs listed groups: of found ones, some were left out. Hint: keys=[...]"
         )
-    if parts.release.plan.bounding is not None:
-        raise InputError(
-            "With a unit, rows are scaled down per group, and for the total otherwise: the two need not add up."
-            " Hint: .value.sum() of the groups is the total of what counted there"
-        )
+    _check_units(parts, whole, fits)
     asked, other = parts.output.question.describe(), whole.output.question.describe()
     if parts.linear is None or whole.linear is None or asked != other:
         raise InputError(
@@ -316,6 +318,28 @@ def consistent(groups: Any, total: Any) -> Derived:
         return value - w, value + w
 
     return Derived("consistent", parts.keys, value, spread, ends)
+
+
+def _check_units(parts: _Operand, whole: _Operand, fits: bool) -> None:
+    """InputError unless groups and total are of the same rows of every unit, or the caller says so."""
+    bounding = parts.release.plan.bounding
+    if parts.release.plan.policy.unit != whole.release.plan.policy.unit:
+        raise InputError(
+            "consistent needs both answers from sessions with one unit. Hint: ask for the total in the same session"
+        )
+    if bounding is None:
+        return
+    if not fits:
+        raise InputError(
+            "With a unit, rows beyond max_rows_per_group and groups beyond max_groups are cut, and for the total those beyond"
+            " max_rows: the two need not add up. Hint: fits=True if you know that no unit has more; else .value.sum() of"
+            " the groups is the total of what counted there"
+        )
+    if isinstance(parts.output.question, CountUnits) and (bounding.groups or 1) > 1:
+        raise InputError(
+            f"A unit is counted in each of its groups, up to max_groups={bounding.groups}, and once in the total. Hint:"
+            " groups that a unit can't share, and max_groups=1"
+        )
 
 
 def _operand(verb: str, x: Any) -> _Operand:

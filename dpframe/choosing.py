@@ -117,6 +117,10 @@ class Quantile(Counted):
     def numeric(self) -> tuple[Hashable, ...]:
         return (self.column,)
 
+    @property
+    def missing(self) -> str:
+        return "null and NaN are left out of quantiles; infinities count at the last candidates"
+
     def alone(self) -> Quantile:
         return replace(self, whole=True)
 
@@ -201,6 +205,10 @@ class TopK(Counted):
     @property
     def flips(self) -> bool:
         return self.k == 1
+
+    @property
+    def missing(self) -> str:
+        return "null and NaN are one candidate if None is listed, else left out"
 
     def tally(self, column: Column) -> Tally:
         keys = key_table((self.column,), (column,), self.candidates)

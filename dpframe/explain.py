@@ -89,8 +89,7 @@ def explain(
     fused = max((p.fused for p in plan.parts), default=1)
     if fused > 1:
         lines.append(Line(0, "split", f"{fused} parts share the budget equally: {_parts(plan)}"))
-    missing = "null and NaN are left out of sums, means and count(column); infinities are clipped"
-    lines.append(Line(0, "missing", missing))
+    lines += [Line(0, "missing", said) for said in plan.missing]
     lines += [Line(0, "session", text) for text in forecast.texts]
     if asked_before is not None:
         lines.append(Line(0, "repeat", f"the same question was paid for before: {asked_before}"))

@@ -282,6 +282,11 @@ class Plan:
         return list({id(o.question): o.question for o in self.outputs}.values())
 
     @property
+    def missing(self) -> list[str]:
+        """What becomes of missing and infinite cells, in words, for each kind of question."""
+        return list(dict.fromkeys(q.missing for q in self.questions))
+
+    @property
     def grouped(self) -> bool:
         """Whether the answer has a row per group."""
         return bool(self.by)

@@ -275,10 +275,13 @@ class _State:
             eps, rho = (None if x is None else x * part / total for x in (target.eps, target.rho))
             return Target(eps, target.delta, rho)
 
+        first = len(self.parts)
         if parts:
             self.add(sums, share(parts) if choices else target, request, types, thresholded=thresholded)
         for a in choices:
             self.choose(a, share(1), request, types)
+        if choices:
+            self.parts[first:] = [replace(p, fused=total) for p in self.parts[first:]]
 
     def choose(self, a: Choosing, target: Target, request: Request, types: Mapping[Hashable, Column]) -> None:
         alone = all(isinstance(x, Choosing) for x in request.aggregates)
@@ -368,8 +371,7 @@ class _State:
         else:
             holders = [x for x in laid if x.kind in COUNTING]
             layout = min(holders, key=lambda x: len(x.coordinates)) if rows else holders[0]
-            # Sums of more than three draws have no bound; rows with a missing cell then don't count.
-            terms = layout.rows if rows and len(layout.coordinates) <= 3 else layout.present
+            terms = layout.rows if rows else layout.present
             most, counted = self.rows * layout.row, "row"
         where = tuple(i for i, _ in terms)
         noise: Any = self.pieces[where[0]].noise

@@ -135,7 +135,7 @@ class Release:
             "groups": None if plan.keys is None else plan.keys.size,
             "bounding": None if plan.bounding is None else bounding_text(plan),
             "threshold": None if plan.threshold is None else _threshold_fact(plan),
-            "missing": "null and NaN are left out of sums, means and count(column); infinities are clipped",
+            "missing": "; ".join(plan.missing) or None,
             "outputs": {o.name: self._fact(o) for o in plan.outputs},
             "ledger_head": self.head,
             "dpframe": __version__,

@@ -101,6 +101,11 @@ class Aggregate(ABC):
         return False
 
     @property
+    def missing(self) -> str:
+        """What becomes of missing and infinite cells, in words."""
+        return "null and NaN are left out of sums, means and count(column); infinities are clipped"
+
+    @property
     def pair(self) -> bool:
         """Whether its two answers are one value, (low, high)."""
         return False

@@ -73,6 +73,10 @@ class Histogram(Binned):
     def default_name(self) -> str:
         return "count"
 
+    @property
+    def missing(self) -> str:
+        return "null and NaN have a row of their own in histograms; infinities lie below or above the edges"
+
     def width(self) -> int:
         return len(self.edges) + 2  # below, the bins, above, missing
 
@@ -108,6 +112,10 @@ class NUnique(Binned):
     def default_name(self) -> str:
         return f"{self.column}_n_unique"
 
+    @property
+    def missing(self) -> str:
+        return "null and NaN are no value in n_unique"
+
     def tally(self, column: Column) -> Tally:
         inner = column.native if column.kind == "categorical" else column
         if inner.kind in ("other", "interval", "time"):
@@ -135,6 +143,10 @@ class Bracket(Binned):
     @property
     def pair(self) -> bool:
         return True
+
+    @property
+    def missing(self) -> str:
+        return "null and NaN are left out of bounds; infinities count at the ends of the range"
 
     @property
     def verb(self) -> str:

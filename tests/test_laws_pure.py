@@ -8,6 +8,7 @@ from decimal import Decimal, getcontext
 from fractions import Fraction
 from functools import lru_cache
 
+import mpmath
 import numpy as np
 import polars as pl
 import pytest
@@ -15,7 +16,7 @@ import pytest
 import dpframe as dp
 from dpframe.mechanisms import certificate
 from dpframe.mechanisms.base import Target
-from dpframe.mechanisms.laplace import pure_rho
+from dpframe.mechanisms.laplace import Laplace, pure_rho
 from dpframe.mechanisms.staircase import Staircase, _below
 
 FINITE = ("optimal_count", "truncated_laplace", "tulap")
@@ -418,3 +419,27 @@ def test_end_to_end(name):
         assert len(groups) == 3
     charged = s.report()
     assert charged["eps"].sum() == (2 if name == "optimal_count" else 4)
+
+
+@pytest.mark.parametrize("eps", [Fraction(1, 50), Fraction(1, 3), Fraction(2), Fraction(12)])
+@pytest.mark.parametrize("draws", [1, 2, 3, 4, 5, 8])
+def test_the_tail_of_a_sum_of_draws_is_that_of_the_convolved_laws(eps, draws):
+    """In 40 digits, and never below: thresholds are taken from it."""
+    noise = Laplace().calibrate(Fraction(1), 1, Target(eps))
+    reach = min(1500, 60 + int(60 / eps))
+    with mpmath.workdps(40):
+        q = mpmath.exp(-mpmath.mpf(eps.numerator) / eps.denominator)
+        half = [mpmath.binomial(i + draws - 1, draws - 1) * (1 - q) ** draws * q**i for i in range(2 * reach)]
+        rest = [mpmath.mpf(0)]
+        for p in reversed(half):
+            rest.append(rest[-1] + p)
+        rest.reverse()  # P(one of the two negative binomials >= i)
+        for k in (1, 2, 7, reach // 3):
+            right = mpmath.fsum(half[m] * rest[m + k] for m in range(reach))
+            got = noise.upper_tail(k, draws)
+            if right > 1e-200:
+                assert (
+                    -1e-9 < got / right - 1 < 1e-6 if eps == Fraction(1, 50) else 0 <= got / right - 1 < 3e-12
+                )
+            mirrored = noise.upper_tail(1 - k, draws)
+            assert mirrored == pytest.approx(float(1 - right), abs=1e-6)

@@ -374,3 +374,24 @@ def test_a_retry_on_a_ledger_charges_once_and_gives_the_stored_answer(tmp_path, 
         assert float(s.spent) == 0.5
     same = first == again if isinstance(first, int | tuple) else as_polars(first).equals(as_polars(again))
     assert same
+
+
+def test_plans_say_of_every_question_what_becomes_of_missing_cells(kind):
+    frame = as_kind(kind, pl.DataFrame({"x": [1.0, None], "g": ["a", None]}))
+    asked = {
+        "left out of sums": frame.dp.plan.clip_sum("x", B=1, eps=1),
+        "left out of quantiles": frame.dp.plan.median("x", bounds=(0, 1), eps=1),
+        "a row of their own": frame.dp.plan.histogram("x", edges=[0, 1], eps=1),
+        "no value in n_unique": frame.dp.plan.n_unique("x", eps=1),
+        "left out of bounds": frame.dp.plan.bounds("x", eps=1),
+        "if None is listed": frame.dp.plan.top_k("g", 1, candidates=["a", None], eps=1),
+    }
+    for words, bound in asked.items():
+        said = [line for line in str(bound.explain()).splitlines() if line.startswith("  missing")]
+        assert len(said) == 1
+        assert words in said[0]
+        assert words in bound.release().facts["missing"]
+    both = frame.dp.plan.agg(dp.median("x", bounds=(0, 1)), dp.count("x"), eps=1)
+    text = str(both.explain())
+    assert text.count("  missing") == 2
+    assert "2 parts share the budget equally" in text

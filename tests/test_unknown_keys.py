@@ -804,3 +804,23 @@ def test_keys_keep_their_schema_when_none_is_released(quiet, kind):
         dtypes = table.dtypes if isinstance(table, pl.DataFrame) else table.dtypes.to_dict().values()
         schemas.add((tuple(table.columns), tuple(map(str, dtypes))))
     assert len(schemas) == 1
+
+
+def test_four_noises_together_are_thresholded_at_their_own_tail():
+    """count() beside a variance of a column with missing cells: the triple and the missing rows."""
+    frame = pl.DataFrame({"g": ["a"] * 3000, "x": [1.0, None, 3.0] * 1000})
+    with dp.Session(eps=10, delta=1e-3) as s:
+        bound = frame.dp.plan.groupby("g").dp_agg(
+            n=dp.count(), v=dp.clip_var("x", bounds=(0, 4)), eps=1, delta=1e-6, mechanism="laplace"
+        )
+        t, noise = bound.plan.threshold, bound.plan.pieces[0].noise
+        assert len(t.coordinates) == 4
+        most = t.unit_steps
+        assert noise.upper_tail(t.least - most, 4) <= 1e-6
+        assert noise.upper_tail(t.least - most - 1, 4) > 1e-6 * (1 - 2**-29)
+        drawn = sum(noise.sample(200_000) for _ in range(4))
+        for k in (most, 3 * most):  # the tail is what is drawn: within 6 standard deviations
+            p = noise.upper_tail(k, 4)
+            assert abs(np.mean(drawn >= k) - p) < 6 * (p / 200_000) ** 0.5
+        assert bound.release().value["g"].to_list() == ["a"]
+        assert s.spent.delta == Fraction(1, 10**6)

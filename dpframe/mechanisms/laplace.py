@@ -78,29 +78,31 @@ class DiscreteLaplace(Noise):
         return np.where(k >= 0, 1 - tail, tail)
 
     def upper_tail(self, k: int, draws: int = 1) -> float:
-        """P(sum of up to three draws >= k): sums of q**i times a polynomial, in closed form.
+        """P(sum of the draws >= k), from sums all of whose terms are positive.
 
-        With a = (1-q)/(1+q) the law of two draws is a^2 q^|k| (|k| + (1+q^2)/(1-q^2)), of three
-        a^3 q^|k| (k^2/2 + 3|k|(1+q^2)/(2(1-q^2)) + (1+4q^2+q^4)/(1-q^2)^2).
+        With q = exp(-1/b), n draws are a difference of two negative binomials, so P(sum = k) is (1-q)^2n q^k times the
+        sum over m of C(m+n-1, n-1) C(m+k+n-1, n-1) q^2m, for k >= 0. Split twice by Vandermonde's identity, that is the
+        sum over r + s = n-1 of C(k+r, r) times that over i <= s of C(s-1, s-i) C(n-1+i, i) q^2i / (1-q^2)^(n+i); and the sum of
+        q^j C(j+r, r) over j >= k is q^k times that over w <= r of C(k+r, w) q^(r-w) / (1-q)^(r-w+1). No power of
+        1-q is left below.
         """
         if k <= 0:
             return min(1.0, 1 - self.upper_tail(1 - k, draws) + 2.0**-38)
-        r = self._rate
-        q, p = math.exp(-r), -math.expm1(-r)  # q and 1 - q
-        a, both = math.tanh(r / 2), -math.expm1(-2 * r)  # (1-q)/(1+q) and 1 - q**2
-        s0 = 1 / p  # sums over i >= k of q**(i-k) * (1, i, i**2)
-        s1 = k / p + q / p**2
-        s2 = k * k / p + 2 * k * q / p**2 + q * (1 + q) / p**3
-        if draws == 1:
-            total = a * s0
-        elif draws == 2:
-            total = a**2 * (s1 + s0 * (1 + q**2) / both)
-        elif draws == 3:
-            middle = (1 + 4 * q**2 + q**4) / both**2
-            total = a**3 * (s2 / 2 + 1.5 * s1 * (1 + q**2) / both + s0 * middle)
-        else:
-            return super().upper_tail(k, draws)
-        return min(1.0, math.exp(-r * k) * total * (1 + 2.0**-40))
+        rate = self._rate
+        q, p = math.exp(-rate), -math.expm1(-rate)  # q and 1 - q
+        total = 0.0
+        for s in range(draws):
+            r = draws - 1 - s
+            left = [
+                math.comb(draws - 1 + i, i) * q ** (2 * i) * p ** (s - i) / (1 + q) ** (draws + i)
+                for i in range(s + 1)
+            ]
+            mixed = sum(x * (math.comb(s - 1, s - i) if s else 1) for i, x in enumerate(left))
+            ways = 1.0  # C(k+r, w) * (1-q)^w
+            for w in range(r + 1):
+                total += mixed * q ** (r - w) * ways
+                ways *= (k + r - w) * p / (w + 1)
+        return min(1.0, math.exp(-rate * k) * total * (1 + 2.0**-40))
 
     @property
     def std(self) -> float:
