@@ -15,7 +15,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.audit.recording import Asked, Query, alone, auditors_session, observe
-from dpframe.mechanisms.choosers import Best, Chooser, Largest, Quantiles
+from dpframe.mechanisms.choosers import Best, Chooser, Largest
+from dpframe.mechanisms.ranks import Quantiles
 from dpframe.noise.source import words
 from dpframe.plan import Piece, Plan
 

@@ -26,7 +26,8 @@ from dpframe.engine.opening import as_source
 from dpframe.errors import InputError
 from dpframe.fingerprint import details
 from dpframe.mechanisms.base import Floats, Ints, Noise
-from dpframe.mechanisms.choosers import Chooser, Quantiles
+from dpframe.mechanisms.choosers import Chooser
+from dpframe.mechanisms.ranks import Quantiles
 from dpframe.plan import Piece, Plan
 from dpframe.release import Release
 from dpframe.schema import Counts, Source
@@ -209,8 +210,8 @@ class RecordedChooser(Chooser):
         self.asked.calls.append(("choose", self.width))
         return self.chooser.choose(bins, rows)
 
-    def error(self, level: float) -> float:
-        return self.chooser.error(level)
+    def error(self, level: float, rows: float | None = None) -> float:
+        return self.chooser.error(level, rows)
 
 
 class _Noted:

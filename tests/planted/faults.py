@@ -233,9 +233,9 @@ FAULTS = (
     ),
     Fault(
         "a rank's levels do not share eps",
-        "mechanisms/choosers.py",
-        "base = eps / (2 * twice * levels * reach.rows * reach.groups)",
-        "base = eps / (2 * twice * reach.rows * reach.groups)",
+        "mechanisms/ranks.py",
+        "base = eps / (twice * levels * reach.rows * reach.groups)",
+        "base = eps / (twice * reach.rows * reach.groups)",
         ("test_quantiles.py::test_levels_share_eps", "test_quantiles.py"),
     ),
     Fault(
@@ -385,7 +385,7 @@ FAULTS = (
     ),
     Fault(
         "a part's cap is spent on any frame",
-        "session.py",
+        "shares.py",
         "    if (session._part or source.part_of is not None) and source.part_of is not session:",
         "    if source.part_of is not None and source.part_of is not session:",
         ("test_partition.py::test_a_parts_cap_pays_for_no_other_frame",),
