@@ -7,7 +7,7 @@ import hashlib
 import random
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -89,14 +89,16 @@ class Conforms:
     statistics: dict[str, int]
 
 
-def check_engine(make: Callable[[pl.DataFrame], Any], *, frames: int = 60, seed: int = 0) -> Conforms:
+def check_engine(
+    make: Callable[[pl.DataFrame], Any], *, frames: int = 60, seed: int = 0, together: int = 1
+) -> Conforms:
     """Check that an engine counts in the same integers as Polars, and chooses groups fairly.
 
     Frames of every type, with missing and extreme cells, are asked random questions: every statistic,
     no, listed and unknown keys, no unit, one, and a pair. The integers that would get noise are compared, one by
     one, under :func:`canonical_rank`. Then the engine's own choice is tested: 4,000 units in five groups
     each count in one, and the groups that they get are compared with an even choice, under two salts,
-    and between the two (chi-square).
+    and between the two (chi-square). An engine that refuses units or distinct values is not asked for them.
 
     Parameters
     ----------
@@ -106,6 +108,9 @@ def check_engine(make: Callable[[pl.DataFrame], Any], *, frames: int = 60, seed:
         How many frames are generated, with one question each.
     seed : int
         Of the generator of frames; the frames are not private.
+    together : int
+        How many frames share a question, which is asked once of all of them: as one table, in which the
+        number of the frame is a further key, and part of the unit. For engines that take seconds a question.
 
     Returns
     -------
@@ -124,21 +129,29 @@ def check_engine(make: Callable[[pl.DataFrame], Any], *, frames: int = 60, seed:
     """
     statistics: Counter[str] = Counter()
     bounded = 0
-    for i in range(frames):
+    for i in range(0, frames, together):
         rng = random.Random(f"{seed}/{i}")
-        table = make_frame(rng)
+        many = min(together, frames - i)
+        table = make_frame(rng) if together == 1 else _numbered([make_frame(rng) for _ in range(many)])
         there = make(table)
-        ask = _question(rng)
+        lacks = dp.frame(there)._source.lacks
+        ask = _question(rng, lacks, many if together > 1 else None)
         plan, exact = ask(table)
         plan_there, exact_there = ask(there)
         if plan_there.measures != plan.measures or not same(exact, exact_there):
             raise AssertionError(
                 f"frame {i} of seed {seed}: {plan.describe()} has other integers than on Polars"
             )
-        bounded += plan.bounding is not None
-        statistics.update(o.question.verb for o in plan.outputs)
-    _check_choice(make)
+        bounded += many * (plan.bounding is not None)
+        statistics.update(many * [o.question.verb for o in plan.outputs])
+        if i == 0 and "units" not in lacks:
+            _check_choice(make)
     return Conforms(frames, bounded, dict(statistics))
+
+
+def _numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The rows of all frames, with the number of their frame."""
+    return pl.concat(f.with_columns(frame=pl.lit(i, pl.Int64)) for i, f in enumerate(frames))
 
 
 def make_frame(rng: random.Random, rows: int | None = None) -> pl.DataFrame:
@@ -174,17 +187,25 @@ def same(a: Counts, b: Counts) -> bool:
 Ask = Callable[[Any], tuple[Plan, Counts]]
 
 
-def _question(rng: random.Random) -> Ask:
-    """A random question, to be asked of any frame; the answer is the exact integers."""
-    unit = rng.choice((None, None, "user", "device", ["user", "device"]))
+def _question(rng: random.Random, lacks: Collection[str], many: int | None) -> Ask:
+    """A random question, to be asked of any frame; the answer is the exact integers.
+
+    Of ``many`` frames in one table the question is asked of each.
+    """
+    unit: list[str] | None = rng.choice((None, None, ["user"], ["device"], ["user", "device"]))
+    unit = None if "units" in lacks else unit
     by = rng.sample(KEYS, rng.choice((0, 1, 1, 2)))
     keys = None if rng.random() < 0.4 else _keys(rng, by)
+    if many is not None:
+        keys = None if keys is None and by else {"frame": range(many), **(keys or {})}
+        unit, by = unit and ["frame", *unit], ["frame", *by]
     limits: dict[str, int] = {}
     if unit is not None:
         r = rng.choice((1, 2, 3, 50))
         limits = {"max_groups": rng.choice((1, 2, 100)), "max_rows_per_group": r} if by else {"max_rows": r}
     listed = keys is not None or not by
-    asked = [_statistic(rng, listed=listed) for _ in range(rng.choice((1, 2, 3)))]
+    distinct = listed and "distinct" not in lacks
+    asked = [_statistic(rng, listed=listed, distinct=distinct) for _ in range(rng.choice((1, 2, 3)))]
     if listed and rng.random() < 0.15:
         asked = [_alone(rng, grouped=bool(by))]
     elif unit is not None and rng.random() < 0.3:
@@ -216,7 +237,7 @@ def _keys(rng: random.Random, by: list[str]) -> Any:
     return lists
 
 
-def _statistic(rng: random.Random, *, listed: bool) -> Any:
+def _statistic(rng: random.Random, *, listed: bool, distinct: bool) -> Any:
     column, bounds = rng.choice(MEASURED), rng.choice(BOUNDS)
     points = _points(rng)
     kinds: list[Callable[[], Any]] = [
@@ -229,9 +250,10 @@ def _statistic(rng: random.Random, *, listed: bool) -> Any:
         lambda: dp.clip_wmean("x", weights="i", bounds=bounds, weight_bounds=(0, 5)),
         lambda: dp.vector_sum(["x", "j", "y"], norm=rng.choice((0.5, 3, 1000)), ord=rng.choice((1, 2))),
     ]
+    if distinct:
+        kinds += [lambda: dp.n_unique(rng.choice(KEYS))]
     if listed:
         kinds += [
-            lambda: dp.n_unique(rng.choice(KEYS)),
             lambda: dp.quantile(column, 0.5, candidates=points),
             lambda: dp.median("x", bounds=(-5, 5)),
         ]

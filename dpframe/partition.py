@@ -24,7 +24,7 @@ from dpframe.keys import KeyTable, key_table
 from dpframe.mechanisms.laplace import pure_rho
 from dpframe.noise.source import words
 from dpframe.plan import Charge, Limits, Policy
-from dpframe.schema import Source
+from dpframe.schema import Source, require
 from dpframe.session import Session, current, policy_of
 from dpframe.shares import check_part, part_session
 from dpframe.strict import check_strict
@@ -117,8 +117,7 @@ def make_partition(
         )
     if keys is None:
         raise InputError("partition_by needs keys=: which parts exist must be public. Hint: keys=[...]")
-    if source.no_parts is not None:
-        raise InputError(f"partition_by does not take {source!r}: {source.no_parts}")
+    require(source, "parts", "partition_by")
     d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
     if rho is not None and d:
         raise InputError("delta= goes with eps=, not with rho=.")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.answers import Linear
-from dpframe.bins import Tally
+from dpframe.bins import Distinct, Tally
 from dpframe.budget import Event, compose
 from dpframe.calibrate import Asked, choose, worst
 from dpframe.choosing import Choosing, Counted, mechanism_for
@@ -23,7 +23,7 @@ from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Chooser, Reach
 from dpframe.mechanisms.laplace import pure_rho
 from dpframe.plan import BestPiece, ChoicePiece, Output, Part, Piece, Plan, Policy, Request
-from dpframe.schema import MEASURABLE, Bounding, Column, Measure
+from dpframe.schema import MEASURABLE, Bounding, Column, Measure, require
 from dpframe.scores import Scored
 from dpframe.stats import Aggregate, Count
 from dpframe.units import make_bounding
@@ -76,10 +76,14 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     bounding = make_bounding(
         request.limits, policy, column, grouped=bool(by), keys=keys, rows_matter=not units_only
     )
+    if bounding is not None:
+        require(source, "units", "A session with a unit")
     unknown = bool(by) and keys is None
     state = _State(policy, bounding, bool(by) and (keys is None or keys.size > 1), request.limits.threshold)
     for group, target in _split(request, unknown):
         state.answer(group, target, request, types, thresholded=unknown and not state.events)
+    if any(isinstance(t.how, Distinct) for t in state.tallies):
+        require(source, "distinct", "n_unique")
     index = _index(request, state, types)
     selection = None
     if not request.aggregates:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
@@ -18,6 +18,10 @@ from dpframe.keys import KeyTable
 
 Ints = npt.NDArray[np.int64]
 MEASURABLE = ("bool", "int", "float", "decimal", "null")
+NO_PARTS = (
+    "its parts would be read at different times, and a row could be in two of them. Hint: groupby(...)"
+    " answers for all keys at once; or collect the columns you need into a Polars frame"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +189,7 @@ class Source(Protocol):
 
     library: str
     part_of: Any  # the session of the part of a partition that this is, or None
-    no_parts: str | None  # why it can't be divided into parts, or None
+    lacks: Mapping[str, str]  # what can't be asked of it ("parts", "units", "distinct"), and why
 
     @property
     def identity(self) -> int:
@@ -234,6 +238,13 @@ class Source(Protocol):
     def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
         """The released keys in the caller's library."""
         ...
+
+
+def require(source: Source, ability: str, asked: str) -> None:
+    """Raise InputError when ``source`` lacks an ability that ``asked`` needs."""
+    why = source.lacks.get(ability)
+    if why is not None:
+        raise InputError(f"{asked} does not take {source!r}: {why}")
 
 
 def lookup(name: Hashable, names: Iterable[Hashable]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import polars as pl
@@ -10,22 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpframe.engine.polars import PolarsSource, describe
-from dpframe.keys import KeyTable
-from dpframe.schema import Bounding, Column, Counts, KeyColumns, Measure, Parts, lookup
+from dpframe.schema import Column, lookup
 
 
-class ArrowSource:
+class ArrowSource(PolarsSource):
     """A PyArrow table. Its answers are Polars frames."""
-
-    library = "polars"
-    part_of: Any = None
-    no_parts: str | None = None
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")
+        self._schema = pl.Schema((n, self._native(n) or pl.Boolean()) for n in _once(table))
 
     def __repr__(self) -> str:
         return f"<pyarrow.Table with {self._table.num_columns} columns>"
@@ -57,28 +50,13 @@ class ArrowSource:
     def plan_text(self) -> str | None:
         return None
 
-    def aggregate(
-        self,
-        measures: tuple[Measure, ...],
-        by: tuple[Column, ...],
-        keys: KeyTable | None,
-        bounding: Bounding | None,
-        salt: int,
-    ) -> Counts:
-        used = [*(c for m in measures for c in m.columns), *(c.name for c in by)]
-        return self._polars([*used, *_unit(bounding)]).aggregate(measures, by, keys, bounding, salt)
-
-    def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
-        names = [n for n in self.names() if self.names().count(n) == 1]
-        return self._polars(names).part(by, keys, bounding, salt)
-
-    def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
-        return self._polars([]).key_columns(by, keys, found)
-
-    def _polars(self, names: list[Hashable]) -> PolarsSource:
-        if not names:  # count() reads no column, but needs the rows
-            return PolarsSource(pl.select(pl.repeat(True, self._table.num_rows, dtype=pl.Boolean)))
-        return PolarsSource(pl.DataFrame({str(n): self._series(n) for n in dict.fromkeys(names)}))
+    def _opened(self, names: Sequence[Hashable] | None) -> tuple[pl.LazyFrame, int | None]:
+        names = _once(self._table) if names is None else names
+        if names:
+            frame = pl.DataFrame({str(n): self._series(n) for n in dict.fromkeys(names)})
+        else:  # count() reads no column, but needs the rows
+            frame = pl.select(pl.repeat(True, self._table.num_rows, dtype=pl.Boolean))
+        return frame.lazy(), frame.height
 
     def _series(self, name: Hashable) -> pl.Series:
         """The column; of a type that Polars lacks, what is null in it."""
@@ -90,5 +68,7 @@ class ArrowSource:
         return series
 
 
-def _unit(bounding: Bounding | None) -> tuple[Hashable, ...]:
-    return bounding.unit if bounding else ()
+def _once(table: pa.Table) -> list[str]:
+    """The names that one column has."""
+    names = table.column_names
+    return [n for n in names if names.count(n) == 1]

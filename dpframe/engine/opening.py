@@ -14,6 +14,7 @@ _FAMILIES = {  # by package: the module of what it has that others lack, and the
     "ibis": ("ibis", "ibis"),
     "sqlframe": ("sqlframe", "sqlframe"),
     "pyspark": ("spark", "spark"),
+    "dask": ("dask", "dask"),
 }
 
 
@@ -34,18 +35,21 @@ def as_source(frame: Any) -> Any:
         return ArrowSource(frame)
     family = _FAMILIES.get(type(frame).__module__.split(".")[0].lstrip("_"))
     if family is not None and hasattr(frame, "columns"):
-        return _relational(frame, *family)
+        return _elsewhere(frame, *family)
     raise TypeError(
-        "dp.frame takes a pandas or Polars frame, a PyArrow table, a DuckDB relation, an Ibis table, or a SQLFrame"
-        f" or PySpark DataFrame, not a {type(frame).__module__}.{type(frame).__qualname__}. Hint: dp.frame(df)"
+        "dp.frame takes a pandas or Polars frame, a PyArrow table, a DuckDB relation, an Ibis table, or a SQLFrame,"
+        f" PySpark or Dask DataFrame, not a {type(frame).__module__}.{type(frame).__qualname__}. Hint: dp.frame(df)"
     )
 
 
-def _relational(frame: Any, family: str, extra: str) -> Any:
+def _elsewhere(frame: Any, family: str, extra: str) -> Any:
     try:
+        engine = import_module(f"dpframe.engine.{family}")
+        if family == "dask":
+            return engine.open_frame(frame)
         relational = import_module("dpframe.engine.relational")
     except ModuleNotFoundError as e:
         raise TypeError(
             f"dp.frame needs {e.name} for this frame. Hint: pip install 'dpframe[{extra}]'"
         ) from None
-    return relational.open_frame(frame, import_module(f"dpframe.engine.{family}"))
+    return relational.open_frame(frame, engine)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -32,7 +32,7 @@ class PandasSource:
 
     library = "pandas"
     part_of: Any = None
-    no_parts: str | None = None
+    lacks: Mapping[str, str] = {}
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame

@@ -57,7 +57,7 @@ class PolarsSource:
 
     library = "polars"
     part_of: Any = None
-    no_parts: str | None = None
+    lacks: Mapping[str, str] = {}
 
     def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
         self._frame = frame
@@ -91,6 +91,10 @@ class PolarsSource:
         except Exception:
             return "a plan that can't be shown"
 
+    def _opened(self, names: Sequence[Hashable] | None) -> tuple[pl.LazyFrame, int | None]:
+        """The frame with at least these columns (None: all), and how many rows it has, if that is known."""
+        return self._frame.lazy(), self._frame.height if isinstance(self._frame, pl.DataFrame) else None
+
     def aggregate(
         self,
         measures: tuple[Measure, ...],
@@ -99,14 +103,14 @@ class PolarsSource:
         bounding: Bounding | None,
         salt: int,
     ) -> Counts:
-        small = isinstance(self._frame, pl.DataFrame) and self._frame.height < STREAM_FROM
         unit = bounding.unit if bounding else ()
+        frame, height = self._opened([*(c for m in measures for c in m.columns), *_names(by), *unit])
         query = Query(
-            self._frame.lazy(),
+            frame,
             {c: (pl.col(str(c)), self._schema[str(c)]) for m in measures for c in m.columns},
             [_key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)],
             [key_form(pl.col(str(u)), self.column(u).kind) for u in unit],
-            streaming=not small,
+            streaming=streams(height),
         )
         return query.counts(measures, keys, bounding, salt)
 
@@ -128,12 +132,13 @@ class PolarsSource:
             return key_form(x, c.kind) if isinstance(t.how, Distinct) else x
 
         unit = bounding.unit if bounding else ()
+        frame, height = self._opened([*(t.column for t in tallies), *_names(by), *unit])
         query = TallyQuery(
-            self._frame.lazy(),
+            frame,
             [value(t) for t in tallies],
             [_key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)],
             [key_form(pl.col(str(u)), self.column(u).kind) for u in unit],
-            height=self._frame.height if isinstance(self._frame, pl.DataFrame) else None,
+            height,
         )
         return query.counts(tallies, table_of(by, keys, found), bounding, salt)
 
@@ -141,13 +146,13 @@ class PolarsSource:
         temporary = {f"k{i}": _key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)}
         for i, u in enumerate(bounding.unit if bounding else ()):
             temporary[f"u{i}"] = key_form(pl.col(str(u)), self.column(u).kind)
-        rows = self._frame.lazy().select(
+        frame, height = self._opened(None)
+        rows = frame.select(
             pl.struct(pl.all()).alias("row"), *(x.alias(name) for name, x in temporary.items())
         )
         # Collected once, a lazy frame too: read again, it could put a row into two parts.
-        lazy = isinstance(self._frame, pl.LazyFrame)
         coded = code_rows(rows, keys, bounding, salt)
-        coded = coded.collect(engine="streaming" if lazy else "in-memory").lazy()
+        coded = coded.collect(engine="streaming" if streams(height) else "in-memory").lazy()
         return [
             (lambda i=i: PolarsSource(coded.filter(pl.col("code") == i).select("row").unnest("row")))  # type: ignore[misc]
             for i in range(keys.size)
@@ -156,6 +161,15 @@ class PolarsSource:
     def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
         columns = [c.engine for c in keys.columns] if keys else found.get_columns() if by else []
         return KeyColumns(self.library, {str(c.name): restore(s, c) for s, c in zip(columns, by)})
+
+
+def streams(height: int | None) -> bool:
+    """Whether a frame of so many rows (None: unknown) is streamed."""
+    return height is None or height >= STREAM_FROM
+
+
+def _names(columns: Sequence[Column]) -> list[Hashable]:
+    return [c.name for c in columns]
 
 
 def key_form(x: pl.Expr, kind: str) -> pl.Expr:

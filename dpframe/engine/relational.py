@@ -37,6 +37,7 @@ from dpframe.engine.wire import (
 )
 from dpframe.keys import KeyTable
 from dpframe.schema import (
+    NO_PARTS,
     Axis,
     Ball,
     Bounding,
@@ -87,6 +88,7 @@ class RelationalSource:
 
     library = "polars"
     part_of: Any = None
+    lacks: Mapping[str, str] = {"parts": NO_PARTS}
 
     def __init__(self, frame: Any, family: Any) -> None:
         self._frame, self._family = frame, family
@@ -138,13 +140,8 @@ class RelationalSource:
 
         return tuple(tally(self, t, by, table_of(by, keys, found), bounding, salt) for t in tallies)
 
-    no_parts = (
-        "its parts would be read at different times, and a row could be in two of them. Hint: groupby(...)"
-        " answers for all keys at once; or collect it, for example dp.frame(relation.pl())"
-    )
-
     def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
-        raise NotImplementedError(self.no_parts)
+        raise NotImplementedError(NO_PARTS)
 
     def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
         columns = [c.engine for c in keys.columns] if keys else found.get_columns() if by else []

@@ -1,0 +1,202 @@
+"""Dask DataFrames: every partition is a pandas frame, is counted as one, and the integers are added up."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from dask import compute, delayed
+from dask.dataframe import DataFrame
+
+from dpframe.bins import Tally
+from dpframe.engine.pandas import PandasSource
+from dpframe.keys import KeyTable
+from dpframe.schema import NO_PARTS, Bounding, Column, Counts, Ints, KeyColumns, Measure, Parts, Tallied
+
+_AT_ONCE = 16  # partitions' answers that are added up by one task
+
+
+def open_frame(frame: Any) -> DaskSource:
+    """The source of a frame; TypeError for what is not a DataFrame of pandas frames."""
+    if not isinstance(frame, DataFrame) or not isinstance(frame._meta, pd.DataFrame):
+        raise TypeError(
+            "dp.frame takes Dask DataFrames whose partitions are pandas frames. Hint: dp.frame(df) with a"
+            " dask.dataframe.DataFrame"
+        )
+    return DaskSource(frame)
+
+
+class DaskSource:
+    """A Dask DataFrame. Its answers are Polars frames."""
+
+    library = "polars"
+    part_of: Any = None
+    lacks: Mapping[str, str] = {
+        "parts": NO_PARTS,
+        "units": (
+            "the rows of one unit lie in many partitions, and each is counted by itself. Hint:"
+            " dp.frame(pl.scan_parquet(...)), DuckDB or Spark bound units; or protect single rows with"
+            " dp.Session(eps=1)"
+        ),
+        "distinct": (
+            "a value may occur in many partitions, and each is counted by itself. Hint:"
+            " dp.frame(pl.scan_parquet(...)), DuckDB or Spark"
+        ),
+    }
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+        self._empty = PandasSource(frame._meta)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")
+
+    def __repr__(self) -> str:
+        return f"<Dask DataFrame with {len(self._frame.columns)} columns>"
+
+    @property
+    def identity(self) -> int:
+        return id(self._frame)
+
+    def names(self) -> list[Hashable]:
+        return self._empty.names()
+
+    def column(self, name: Hashable) -> Column:
+        column = self._empty.column(name)
+        if (
+            column.kind == "categorical" and not self._frame[name].cat.known
+        ):  # nor is the type of their values
+            return Column(name, "other", "category of unknown values", True)
+        return column
+
+    def plan_text(self) -> str | None:
+        return "Dask query"  # anything may have happened in it
+
+    def aggregate(
+        self,
+        measures: tuple[Measure, ...],
+        by: tuple[Column, ...],
+        keys: KeyTable | None,
+        bounding: Bounding | None,
+        salt: int,
+    ) -> Counts:
+        """Count every partition as a pandas frame, and add up.
+
+        Privacy: a row is in one partition and moves its integers as it would move those of a frame; sums of
+        integers are the same in any order and grouping, and for a partition that is counted again. Only
+        sums per group leave a partition. Units are refused when the plan is made: a partition can't know
+        what of a unit is elsewhere.
+        """
+        assert bounding is None
+        used = [*(c for m in measures for c in m.columns), *(c.name for c in by)]
+        answer: Counts = self._added(_Sums(measures, by, keys), used)
+        return answer
+
+    def tally(
+        self,
+        tallies: tuple[Tally, ...],
+        by: tuple[Column, ...],
+        keys: KeyTable | None,
+        found: Any,
+        bounding: Bounding | None,
+        salt: int,
+    ) -> tuple[Tallied, ...]:
+        """As :meth:`aggregate`: a row is in one bin of one partition."""
+        assert bounding is None
+        used = [*(t.column for t in tallies), *(c.name for c in by)]
+        answer: tuple[Tallied, ...] = self._added(_Bins(tallies, by, keys, found), used)
+        return answer
+
+    def _added(self, question: Any, used: list[Hashable]) -> Any:
+        """The answers of all partitions to a question, added up in steps."""
+        rows = self._frame[list(dict.fromkeys(used))]
+        shared, types = delayed(question, traverse=False), delayed(rows._meta.dtypes, traverse=False)
+        answers = [delayed(_asked)(shared, types, p) for p in rows.to_delayed()]
+        while len(answers) > 1:
+            starts = range(0, len(answers), _AT_ONCE)
+            answers = [delayed(_sum)(shared, answers[i : i + _AT_ONCE]) for i in starts]
+        (answer,) = compute(*answers)
+        return answer
+
+    def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
+        raise NotImplementedError(NO_PARTS)
+
+    def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
+        columns = self._empty.key_columns(by, keys, found).columns
+        return KeyColumns(self.library, {k: pl.Series(k, pl.from_pandas(s)) for k, s in columns.items()})
+
+
+# ---- what runs where the partitions are ----
+
+
+def _asked(question: Any, types: pd.Series[Any], part: pd.DataFrame) -> Any:
+    """The answer of one partition, whose columns have the types that the frame declares."""
+    other = {
+        c: t
+        for c, t in types.items()
+        if t != part[c].dtype and not isinstance(t, pd.CategoricalDtype)  # categories differ by partition
+    }
+    return question.ask(PandasSource(part.astype(other) if other else part))
+
+
+def _sum(question: Any, answers: Sequence[Any]) -> Any:
+    return question.add(answers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    measures: tuple[Measure, ...]
+    by: tuple[Column, ...]
+    keys: KeyTable | None
+
+    def ask(self, source: PandasSource) -> Counts:
+        return source.aggregate(self.measures, self.by, self.keys, None, 0)
+
+    def add(self, answers: Sequence[Counts]) -> Counts:
+        """Group by group; of found groups, those with the same keys."""
+        tables = [_columns(a) for a in answers]
+        names = list(tables[0])
+        if answers[0].found is None:
+            return self._counts({n: sum(t[n] for t in tables) for n in names}, None)
+        rows = pl.concat([a.found.with_columns(**t) for a, t in zip(answers, tables)])
+        by = answers[0].found.columns
+        rows = rows.group_by(by).agg(pl.col(names).sum()).sort(by)
+        return self._counts({n: rows[n].to_numpy() for n in names}, rows.select(by))
+
+    def _counts(self, columns: Mapping[str, Any], found: Any) -> Counts:
+        sums = tuple(
+            tuple(columns[f"t{i}_{p}"] for p in range(len(m.products))) for i, m in enumerate(self.measures)
+        )
+        present = tuple(columns[f"c{i}"] for i in range(len(self.measures)))
+        return Counts(columns["n"], present, sums, None, found)
+
+
+def _columns(a: Counts) -> dict[str, Ints]:
+    named = {"n": a.rows, **{f"c{i}": x for i, x in enumerate(a.present)}}
+    return named | {f"t{i}_{p}": x for i, sums in enumerate(a.sums) for p, x in enumerate(sums)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Bins:
+    tallies: tuple[Tally, ...]
+    by: tuple[Column, ...]
+    keys: KeyTable | None
+    found: Any
+
+    def ask(self, source: PandasSource) -> tuple[Tallied, ...]:
+        return source.tally(self.tallies, self.by, self.keys, self.found, None, 0)
+
+    def add(self, answers: Iterable[tuple[Tallied, ...]]) -> tuple[Tallied, ...]:
+        return tuple(map(_together, zip(*answers)))
+
+
+def _together(parts: Sequence[Tallied]) -> Tallied:
+    rows = pl.DataFrame(
+        {n: np.concatenate([getattr(t, n) for t in parts]) for n in ("groups", "bins", "rows")}
+    )
+    rows = rows.group_by("groups", "bins").agg(pl.col("rows").sum()).sort("groups", "bins")
+    return Tallied(*(rows[n].to_numpy() for n in ("groups", "bins", "rows")))
