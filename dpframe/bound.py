@@ -127,13 +127,18 @@ class BoundPlan:
             self.plan, self._source, payer, label=self._label, ci=self._ci, request_id=self._request_id
         )
 
-    def explain(self, *, rows: Number | None = None, relative_to: Number | None = None) -> Explanation:
+    def explain(
+        self, *, rows: Number | None = None, units: Number | None = None, relative_to: Number | None = None
+    ) -> Explanation:
         """The plan in words: sensitivity, mechanism, eps, delta, expected error, what the session would grant.
 
         Parameters
         ----------
         rows : number, optional
-            A public guess of the number of rows, for errors that depend on it.
+            A public guess of the number of rows (in a group), for errors that depend on it.
+        units : number, optional
+            A public guess of the number of units (in a group), for the memory that bounding them takes:
+            so many bytes for each pair of unit and group. Listed groups are taken for all that occur.
         relative_to : number, optional
             An expected answer; errors are then told as a fraction of it, too.
 
@@ -145,13 +150,23 @@ class BoundPlan:
         Raises
         ------
         InputError
-            For ``rows`` or ``relative_to`` that is no positive number.
+            For ``rows``, ``units`` or ``relative_to`` that is no positive number.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"user": [1, 2], "city": ["Oslo", "Rome"]})
+        >>> with dp.Session(eps=1, unit="user"):
+        ...     p = df.dp.plan.groupby("city", keys=["Oslo", "Rome"]).count(max_groups=1, max_rows_per_group=1, eps=1)
+        >>> [line.split(";")[1] for line in str(p.explain(units=10**7)).splitlines() if "memory" in line]
+        [' at most 4.56 GB']
         """
         size = self._rows if rows is None else float(rational(rows, "rows"))
+        many = None if units is None else float(rational(units, "units"))
         expected = self._relative_to if relative_to is None else float(rational(relative_to, "relative_to"))
         ahead = forecast(self._session, self.plan.event)
         before = None if ahead.state == "unclear" else current(self._session)._answer_to(self.plan)
-        return explain(self.plan, ahead, rows=size, relative_to=expected, asked_before=before)
+        return explain(self.plan, ahead, rows=size, units=many, relative_to=expected, asked_before=before)
 
     @property
     def cost(self) -> Cost:

@@ -10,6 +10,7 @@ from dpframe.errors import show
 from dpframe.forecast import Forecast
 from dpframe.plan import Output, Plan
 from dpframe.release import bounding_text
+from dpframe.units import memory_text
 
 ROWS = (100, 1_000, 10_000)
 
@@ -50,6 +51,7 @@ def explain(
     forecast: Forecast,
     *,
     rows: float | None = None,
+    units: float | None = None,
     relative_to: float | None = None,
     asked_before: str | None = None,
 ) -> Explanation:
@@ -61,7 +63,9 @@ def explain(
     forecast : Forecast
         What who pays would still grant.
     rows : float, optional
-        A public guess of the number of rows, for errors that depend on it.
+        A public guess of the number of rows (of a group), for errors that depend on it.
+    units : float, optional
+        A public guess of the number of units (in a group), for the memory that bounding them takes.
     relative_to : float, optional
         An expected answer, of which errors are told as a fraction too.
     asked_before : str, optional
@@ -90,6 +94,9 @@ def explain(
     if fused > 1:
         lines.append(Line(0, "split", f"{fused} parts share the budget equally: {_parts(plan)}"))
     lines += [Line(0, "missing", said) for said in plan.missing]
+    memory = memory_text(plan, rows, units)
+    if memory is not None:
+        lines.append(Line(0, "memory", memory))
     lines += [Line(0, "session", text) for text in forecast.texts]
     if asked_before is not None:
         lines.append(Line(0, "repeat", f"the same question was paid for before: {asked_before}"))

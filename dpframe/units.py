@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dpframe.errors import InputError
 from dpframe.keys import KeyTable
-from dpframe.plan import Limits, Policy
-from dpframe.schema import Bounding
+from dpframe.plan import Limits, Plan, Policy
+from dpframe.schema import Bounding, Column
 
 
 def make_bounding(
@@ -64,3 +65,46 @@ def make_bounding(
         raise InputError(f"In how many groups may one {name} count? Hint: max_groups=3.{ceiling}")
     groups = groups or 1
     return Bounding(policy.unit, rows, groups if keys is None else min(groups, max(1, keys.size)))
+
+
+def bytes_per_pair(columns: Sequence[Column], numbers: int) -> int:
+    """Memory that bounding units takes for each pair of unit and group, in bytes.
+
+    Parameters
+    ----------
+    columns
+        What a pair is known by: the unit's columns, the grouping columns, and of a tally the value or bin.
+    numbers
+        How many integers are added up for it.
+
+    A law that stays above what was measured on Polars' streaming engine with 0.4 and 1.6 million pairs (0 to 4 means,
+    one and two unit columns, ids of 20 letters): 0.65 to 0.95 of it, and some 50 MB once.
+    """
+    text = sum(c.kind in ("string", "enum", "categorical", "object") for c in columns)
+    return 100 + 24 * len(columns) + 64 * text + 16 * numbers
+
+
+def memory_text(plan: Plan, rows: float | None, units: float | None) -> str | None:
+    """What bounding units takes, in words: so much for each pair of unit and group, and for each value of one.
+
+    ``rows`` and ``units`` are public guesses of how many are in a group; of listed groups.
+    """
+    if plan.bounding is None:
+        return None
+    types = {c.name: c for c in plan.columns}
+    known = [*(types[u] for u in plan.bounding.unit), *plan.by]
+    unit, groups = plan.policy.unit_name, 1 if plan.keys is None else plan.keys.size
+    pairs = min((x for x in (rows, units) if x is not None), default=None)
+    parts: list[tuple[int, str, float | None]] = []  # bytes of what, and how many there are in a group
+    if plan.summed:
+        numbers = 1 + sum(1 + len(m.products) for m in plan.measures)
+        parts.append((bytes_per_pair(known, numbers), " and group" if plan.grouped else "", pairs))
+    for t in plan.tallies:
+        size = bytes_per_pair([*known, types[t.column]], 1)
+        parts.append((size, f"{', group' if plan.grouped else ''} and value of {t.column}", rows))
+    each = dict.fromkeys(f"{size:,} bytes a {unit}{what}" for size, what, _ in parts)
+    text = f"about {' and '.join(each)}, as many as the data have"
+    if (plan.grouped and plan.keys is None) or any(many is None for *_, many in parts):
+        return text
+    most = sum(size * many for size, _, many in parts if many is not None) * groups
+    return f"{text}; at most {most / 1e9:,.3g} GB"
