@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -295,6 +296,30 @@ def test_duckdb_reads_the_used_columns_once(collected, unit):
     assert plan.count("ARROW_SCAN") == 1
     assert "cash" not in plan
     assert "level" not in plan
+
+
+@pytest.mark.parametrize("unit", [None, "u"])
+def test_spark_scans_the_used_columns_once(collected, tmp_path, unit):
+    _spark()
+    from pyspark.sql import SparkSession
+
+    for i in range(3):
+        TABLE.write_parquet(tmp_path / f"{i}.parquet")
+    frame = SparkSession.getActiveSession().read.parquet(str(tmp_path))
+    limits = {} if unit is None else {"max_groups": 1, "max_rows_per_group": 2}
+    with dp.Session(eps=10, unit=unit):
+        dp.frame(frame).groupby("g", keys=["a", "b"]).dp_agg(
+            n=dp.count(),
+            s=dp.clip_sum("x", bounds=(0, 1)),
+            m=dp.clip_mean("x", bounds=(0, 1)),
+            eps=1,
+            **limits,
+        )
+    ((query, got),) = collected
+    assert got.num_rows == 2
+    plan = query._jdf.queryExecution().executedPlan().toString()
+    (read,) = re.findall(r"ReadSchema: struct<(.*?)>", plan)
+    assert sorted(c.split(":")[0] for c in read.split(",")) == ["g", *(["u"] if unit else []), "x"]
 
 
 # ---- what is refused, before anything is spent ----
