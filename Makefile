@@ -9,7 +9,7 @@ demo: .venv-demo/ready
 
 # The whole suite: lint, types and the documentation once, then every test on pandas 3 and on pandas 2.
 test: lint docs
-	.venv/bin/python -m pytest -n 2
+	.venv/bin/python -m pytest -n 2 --dist loadgroup
 	.venv-pandas2/bin/python -m pytest -n 2 tests
 
 lint: .venv/ready .venv-pandas2/ready

@@ -88,7 +88,10 @@ ENGINES = {"duckdb": _duckdb, "ibis": _ibis, "sqlframe": _sqlframe, "spark": _sp
 NAMES = {"duckdb": "DuckDB", "ibis": "Ibis", "sqlframe": "SQLFrame", "spark": "PySpark"}
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+on_spark = pytest.mark.xdist_group("spark")  # one process runs them all, with one Spark
+
+
+@pytest.fixture(scope="module", params=[pytest.param(n, marks=pytest.mark.xdist_group(n)) for n in ENGINES])
 def engine(request):
     return request.param, ENGINES[request.param]()
 
@@ -171,6 +174,32 @@ def test_ties_on_the_grid_go_to_even(make, no_noise):
     step = measure.axes[0].magic / (3 * 2**51)
     assert step == 2.0**-27
     assert sums == [[0 + 2 + 2 + 4]] * 2
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_norms_are_added_up_in_one_order(make, order):
+    """Floats add up to different sums in different orders, and engines have orders of their own.
+
+    0.3 of (0.1 + 0.2) + 0.3 is a step less than 0.3 of 0.1 + (0.2 + 0.3).
+    """
+    rng = np.random.default_rng(order)
+    names = ["a", "b", "c", "d", "e"]
+    rows = pl.DataFrame({"k": range(2000), **{n: rng.integers(-9, 10, 2000) / 10 for n in names}})
+    with dp.Session(eps=1):
+        plan = dp.frame(rows).plan.groupby("k", keys=range(2000)).vector_sum(names, norm=1, ord=order, eps=1)
+    plan = plan.plan
+    got, expected = (
+        dp.frame(f)._source.aggregate(plan.measures, plan.by, plan.keys, None, 1).sums[0]
+        for f in (make(rows), rows)
+    )
+    assert np.array_equal(got, expected)
+    ball = plan.measures[0].ball
+    for i, row in enumerate(rows.select(names).iter_rows()):  # the reference: ((a + b) + (c + d)) + e
+        a, b, c, d, e = (x * x if order == 2 else abs(x) for x in row)
+        size = ((a + b) + (c + d)) + e
+        size = size**0.5 if order == 2 else size
+        shrink = min(1.0, ball.norm / size if size else 1.0) * ((1 - 2.0**-20) / ball.step)
+        assert [int(x * shrink) for x in row] == [int(s[i]) for s in expected]
 
 
 def test_a_row_moves_sums_by_at_most_its_steps_whatever_the_cell_holds(make):
@@ -298,6 +327,7 @@ def test_duckdb_reads_the_used_columns_once(collected, unit):
     assert "level" not in plan
 
 
+@on_spark
 @pytest.mark.parametrize("unit", [None, "u"])
 def test_spark_scans_the_used_columns_once(collected, tmp_path, unit):
     _spark()
@@ -394,6 +424,7 @@ def test_unchecked_dialects_are_refused(monkeypatch):
 # ---- a cluster that loses a machine ----
 
 
+@on_spark
 def test_a_lost_executor_changes_no_integer():
     """Privacy: a task that is run again chooses the same groups, so no unit counts in more than it may."""
     _spark()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import mul
-from typing import Any
+from operator import add, mul
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,7 @@ from dpframe.schema import (
     lookup,
 )
 
+E = TypeVar("E")
 STREAM_FROM = 100_000  # rows; below it the in-memory engine starts faster
 
 _KINDS: dict[Any, str] = {
@@ -306,7 +307,7 @@ def _joint(rows: pl.LazyFrame, i: int, cells: list[str], ball: Ball | None) -> p
         rows = rows.with_columns(
             pl.col(x).cast(pl.Float64, strict=False).clip(-far, far).alias(name) for x, name in zip(cells, y)
         )
-        size = pl.sum_horizontal(pl.col(x) ** 2 if two else pl.col(x).abs() for x in y)
+        size = added(pl.col(x) * pl.col(x) if two else pl.col(x).abs() for x in y)
         size = size.sqrt() if two else size
         shrink = pl.min_horizontal(1.0, ball.norm / size) * ((1 - 2.0**-20) / ball.step)
         rows = rows.with_columns(shrink.alias(f"shrink{i}"))
@@ -317,6 +318,18 @@ def _joint(rows: pl.LazyFrame, i: int, cells: list[str], ball: Ball | None) -> p
         rows = rows.with_columns((exact <= ball.reach ** (2 if two else 1)).alias(f"short{i}"))
         steps = [pl.when(pl.col(f"short{i}")).then(pl.col(x)).otherwise(0) for x in y]
     return rows.with_columns(pl.when(pl.col(f"there{i}")).then(x).alias(name) for x, name in zip(steps, y))
+
+
+def added(terms: Iterable[E]) -> E:
+    """The sum of at least one expression, by pairs of neighbours.
+
+    Every engine then adds floats in one order (``sum_horizontal`` has an order of its threads'), and no chain is
+    too deep for one.
+    """
+    left = list(terms)
+    while len(left) > 1:
+        left = [reduce(add, left[i : i + 2]) for i in range(0, len(left), 2)]
+    return left[0]
 
 
 def choose_groups(pairs: pl.LazyFrame, unit: list[str], by: list[str], most: int, salt: int) -> pl.LazyFrame:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from functools import reduce
-from operator import add, mul
+from operator import mul
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.bins import Tally
-from dpframe.engine.polars import describe, restore
+from dpframe.engine.polars import added, describe, restore
 from dpframe.engine.tally import table_of
 from dpframe.engine.wire import (
     clipped,
@@ -330,7 +330,7 @@ def _joint(rows: Any, i: int, cells: list[str], ball: Ball | None) -> Any:
         far, two = number(2.0**400), ball.order == 2
         floats = [nw.when(f"there{i}").then(nw.col(x).cast(nw.Float64)) for x in cells]
         rows = rows.with_columns(x.clip(-far, far).alias(name) for x, name in zip(floats, y))
-        size = reduce(add, (nw.col(x) * nw.col(x) if two else nw.col(x).abs() for x in y))
+        size = added(nw.col(x) * nw.col(x) if two else nw.col(x).abs() for x in y)
         rows = rows.with_columns((size.sqrt() if two else size).alias(f"size{i}"))
         norm, step = number(ball.norm), number((1 - 2.0**-20) / ball.step)
         within = nw.col(f"size{i}") <= norm
@@ -340,7 +340,7 @@ def _joint(rows: Any, i: int, cells: list[str], ball: Ball | None) -> Any:
         rows = rows.with_columns((nw.col(x) * nw.col(f"shrink{i}")).clip(-most, most).alias(x) for x in y)
         cut = [nw.when(nw.col(x) < 0).then(nw.col(x).ceil()).otherwise(nw.col(x).floor()) for x in y]
         rows = rows.with_columns(clipped(k.cast(nw.Int64), -most, most).alias(x) for k, x in zip(cut, y))
-        exact = reduce(add, (nw.col(x) * nw.col(x) if two else nw.col(x).abs() for x in y))
+        exact = added(nw.col(x) * nw.col(x) if two else nw.col(x).abs() for x in y)
         rows = rows.with_columns((exact <= ball.reach ** (2 if two else 1)).alias(f"short{i}"))
         steps = [nw.when(f"short{i}").then(nw.col(x)).otherwise(nw.lit(0).cast(nw.Int64)) for x in y]
     return rows.with_columns(nw.when(f"there{i}").then(x).alias(name) for x, name in zip(steps, y))

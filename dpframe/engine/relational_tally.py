@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
-from operator import add
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -12,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.bins import Among, Cuts, Distinct, Steps, Tally
+from dpframe.engine.polars import added
 from dpframe.engine.relational import (
     Query,
     RelationalSource,
@@ -135,9 +134,7 @@ def _cut(rows: Any, query: Query, how: Cuts) -> Any:
 
 
 def _below(points: Iterable[nw.Expr], how: Cuts) -> nw.Expr:
-    """How many points lie below x, added up in pairs: a long chain is too deep for some engines."""
+    """How many points lie below x."""
     x, one, none = nw.col("x"), nw.lit(1).cast(nw.Int64), nw.lit(0).cast(nw.Int64)
-    terms = [nw.when(x >= p if how.closed else x > p).then(one).otherwise(none) for p in points] or [none]
-    while len(terms) > 1:
-        terms = [reduce(add, terms[i : i + 2]) for i in range(0, len(terms), 2)]
-    return terms[0]
+    terms = [nw.when(x >= p if how.closed else x > p).then(one).otherwise(none) for p in points]
+    return added(terms or [none])
