@@ -18,6 +18,7 @@ import math
 import os
 from decimal import Decimal
 from fractions import Fraction
+from operator import floordiv
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ from scipy import stats as laws
 
 import dpframe as dp
 from dpframe.engine.opening import as_source
-from dpframe.engine.polars import _scaled
+from dpframe.engine.scaling import scaled
 from dpframe.schema import Axis, Measure
 
 AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
@@ -474,7 +475,8 @@ def test_scaling_down_is_the_nearest_integer_to_the_share_also_of_huge_sums():
         schema={"n": pl.Int64, "c0": pl.Int64, "t0_0": pl.Int64},
     )
     for most in (1, 2, 3, 7, 1000, 2**20, 2**24):
-        got = _scaled(table.lazy(), (Measure((Axis("x", 0.0, 1.0, 1.0, 0, 1),), ((0,),)),), most).collect()
+        measures = (Measure((Axis("x", 0.0, 1.0, 1.0, 0, 1),), ((0,),)),)
+        got = scaled(pl, table.lazy(), measures, most, floordiv).collect()
         assert got["n"].to_list() == [min(c + 1, most) for c, _ in rows]
         assert got["c0"].to_list() == [min(c, most) for c, _ in rows]
         assert got["t0_0"].to_list() == [nearest(c, t, min(c, most)) for c, t in rows]

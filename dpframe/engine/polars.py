@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add, mul
+from operator import add, floordiv, mul
 from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 
 from dpframe.bins import Among, Distinct, Tally
+from dpframe.engine.scaling import scaled
 from dpframe.keys import KeyTable
 from dpframe.layout import magic_bits
 from dpframe.schema import (
@@ -242,7 +243,7 @@ class Query:
             pairs = pairs.join(_listed(keys).lazy(), on=by, how="inner", nulls_equal=True)
         if bounding.groups is not None and (keys is None or keys.size > bounding.groups):
             pairs = choose_groups(pairs, unit, by, bounding.groups, salt)
-        pairs = _scaled(pairs, measures, bounding.rows)
+        pairs = scaled(pl, pairs, measures, bounding.rows, floordiv)
         return self._grouped(pairs, measures, by, keys, _totals(measures))
 
     def _cell(self, a: Axis) -> pl.Expr:
@@ -381,47 +382,6 @@ def _totals(measures: tuple[Measure, ...]) -> list[pl.Expr]:
     names = ["n", *(f"c{i}" for i in range(len(measures)))]
     names += [f"t{i}_{p}" for i, m in enumerate(measures) for p in range(len(m.products))]
     return [pl.len().alias("m"), *(pl.col(x).sum() for x in names)]
-
-
-def _scaled(pairs: pl.LazyFrame, measures: tuple[Measure, ...], most: int) -> pl.LazyFrame:
-    """Scale every (unit, group) pair down to at most ``most`` rows: no row is chosen, none is dropped.
-
-    n' = min(n, R), c' = min(c, R), T' = the nearest integer to c' * T / c, computed without overflow; of
-    vectors the one nearest to zero. A sum of products of two axes is then clipped to what the sums S'
-    and T' of its factors allow: max(0, K_t*S' + K_s*T' - c'*K_s*K_t) to min(K_t*S', K_s*T').
-
-    Privacy: T' <= c' * K <= n' * K, so a unit's cells (T', c'K - T', (n' - c')K) sum to n'K <= R*K; within
-    the clip every cell made of products is at least 0 too, and they sum to c' * K_s*K_t. A vector sum of c
-    vectors of norm at most C, times c'/c and cut toward zero, has norm at most R*C.
-    """
-    scaled = [pl.min_horizontal("n", pl.lit(most, pl.Int64)).alias("n")]
-    bounded = []
-    for i, m in enumerate(measures):
-        c, kept = pl.col(f"c{i}"), pl.min_horizontal(f"c{i}", pl.lit(most, pl.Int64))
-        scaled.append(kept.alias(f"c{i}"))
-        safe = pl.when(c > 0).then(c).otherwise(1)
-        for p, product in enumerate(m.products):
-            t = pl.col(f"t{i}_{p}")
-            whole, rest = t.abs() // safe, t.abs() % safe
-            if m.ball is None:
-                near = kept * whole + (2 * kept * rest + safe) // (2 * safe)
-            else:
-                near = (kept * whole + kept * rest // safe) * t.sign()
-            scaled.append(pl.when(c > 0).then(near).otherwise(0).alias(f"t{i}_{p}"))
-            if len(product) == 2:
-                bounded.append(_product_bounds(i, p, m))
-    return pairs.with_columns(scaled).with_columns(bounded)
-
-
-def _product_bounds(i: int, p: int, m: Measure) -> pl.Expr:
-    a, b = m.products[p]
-    ka, kb = m.axes[a].steps, m.axes[b].steps
-    halves = [
-        pl.col(f"t{i}_{m.products.index((x,))}") * k for x, k in ((a, kb), (b, ka)) if (x,) in m.products
-    ]
-    low = halves[0] + halves[1] - pl.col(f"c{i}") * (ka * kb) if len(halves) == 2 else pl.lit(0, pl.Int64)
-    clipped = pl.min_horizontal(pl.max_horizontal(f"t{i}_{p}", low, pl.lit(0, pl.Int64)), *halves)
-    return clipped.alias(f"t{i}_{p}")
 
 
 def _int64(s: pl.Series) -> Ints:

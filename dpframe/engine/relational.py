@@ -22,6 +22,7 @@ import polars as pl
 
 from dpframe.bins import Tally
 from dpframe.engine.polars import added, describe, restore
+from dpframe.engine.scaling import scaled
 from dpframe.engine.tally import table_of
 from dpframe.engine.wire import (
     clipped,
@@ -212,7 +213,7 @@ class Query:
         if bounding is not None:
             if bounding.groups is not None and (keys is None or keys.size > bounding.groups):
                 found = choose_groups(found, self.family, unit, by, bounding.groups, salt)
-            found = _scaled(found, measures, bounding.rows)
+            found = scaled(nw, found, measures, bounding.rows, divided)
             totals = [nw.len().alias("m"), *(nw.col(x).sum().alias(x) for x in names)]
             names = ["m", *names]
             found = grouped(found, ["code"] if listed else by, totals, names)
@@ -344,45 +345,3 @@ def _joint(rows: Any, i: int, cells: list[str], ball: Ball | None) -> Any:
         rows = rows.with_columns((exact <= ball.reach ** (2 if two else 1)).alias(f"short{i}"))
         steps = [nw.when(f"short{i}").then(nw.col(x)).otherwise(nw.lit(0).cast(nw.Int64)) for x in y]
     return rows.with_columns(nw.when(f"there{i}").then(x).alias(name) for x, name in zip(steps, y))
-
-
-def _scaled(pairs: Any, measures: tuple[Measure, ...], most: int) -> Any:
-    """Scale every (unit, group) pair down to at most ``most`` rows, as Polars' engine does.
-
-    Privacy: see there; every product of integers here is one that stays below 2**63 there.
-    """
-    sums = [(i, p, m) for i, m in enumerate(measures) for p in range(len(m.products))]
-    top = nw.lit(most).cast(nw.Int64)
-    begun, whole, rest, made, bounded = {}, {}, {}, {}, {}
-    begun["n"] = nw.when(nw.col("n") > most).then(top).otherwise(nw.col("n"))
-    for i in range(len(measures)):
-        c = nw.col(f"c{i}")
-        begun[f"kept{i}"] = nw.when(c > most).then(top).otherwise(c)
-        begun[f"safe{i}"] = nw.when(c > 0).then(c).otherwise(nw.lit(1).cast(nw.Int64))
-        made[f"c{i}"] = nw.col(f"kept{i}")
-    for i, p, m in sums:
-        t, at, kept, safe = nw.col(f"t{i}_{p}"), f"{i}_{p}", nw.col(f"kept{i}"), nw.col(f"safe{i}")
-        whole[f"whole{at}"] = divided(t.abs(), safe)
-        rest[f"rest{at}"] = t.abs() - nw.col(f"whole{at}") * safe
-        left = kept * nw.col(f"rest{at}")
-        part = divided(left, safe) if m.ball is not None else divided(2 * left + safe, 2 * safe)
-        near = kept * nw.col(f"whole{at}") + part
-        made[f"t{at}"] = near if m.ball is None else nw.when(t < 0).then(0 - near).otherwise(near)
-        if len(m.products[p]) == 2:
-            bounded[f"t{at}"] = _product_bounds(i, p, m)
-    for step in (begun, whole, rest, made, bounded):
-        if step:
-            pairs = pairs.with_columns(*(x.alias(name) for name, x in step.items()))
-    return pairs
-
-
-def _product_bounds(i: int, p: int, m: Measure) -> nw.Expr:
-    a, b = m.products[p]
-    ka, kb = m.axes[a].steps, m.axes[b].steps
-    halves = [
-        nw.col(f"t{i}_{m.products.index((x,))}") * k for x, k in ((a, kb), (b, ka)) if (x,) in m.products
-    ]
-    low = [nw.lit(0).cast(nw.Int64)]
-    if len(halves) == 2:
-        low.append(halves[0] + halves[1] - nw.col(f"c{i}") * (ka * kb))
-    return nw.min_horizontal(nw.max_horizontal(f"t{i}_{p}", *low), *halves)
