@@ -16,8 +16,8 @@ def frame(obj: Any) -> FrameDP:
     Parameters
     ----------
     obj : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
-        Or what the extras bring: a DuckDB relation, an Ibis table, a SQLFrame or PySpark DataFrame. Answers to
-        questions about anything but pandas are Polars frames.
+        Or what the extras bring: a DuckDB relation, an Ibis table, a SQLFrame, PySpark or Dask DataFrame.
+        Answers to questions about anything but pandas are Polars frames.
 
     Returns
     -------

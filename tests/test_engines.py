@@ -488,7 +488,7 @@ def test_importing_dpframe_imports_no_engine():
     code = (
         "import sys, dpframe, polars as pl\n"
         "with dpframe.Session(eps=1): pl.DataFrame({'x': [1]}).dp.count(eps=1)\n"
-        "print([m for m in ('narwhals', 'duckdb', 'ibis', 'sqlframe', 'pyspark') if m in sys.modules])"
+        "print([m for m in ('narwhals', 'duckdb', 'ibis', 'sqlframe', 'pyspark', 'dask') if m in sys.modules])"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "[]"

@@ -19,6 +19,7 @@ HEAVY = (
     "altair",
     "duckdb",
     "pyspark",
+    "dask",
     "ibis",
     "narwhals",
     "sqlframe",
