@@ -136,6 +136,27 @@ def test_one_scan_of_the_used_columns_for_any_number_of_aggregates(files, plans,
     assert '"d"' not in plan
 
 
+@pytest.mark.parametrize("unit", [None, "u"])
+def test_tallies_read_the_used_columns_once_each(files, monkeypatch, unit):
+    """Without a unit once for all of them."""
+    seen, collect_all = [], pl.collect_all
+
+    def spy(queries, **options):
+        seen.append(pl.explain_all(queries))
+        return collect_all(queries, **options)
+
+    monkeypatch.setattr(pl, "collect_all", spy)
+    bounds = {} if unit is None else {"max_groups": 1, "max_rows_per_group": 2}
+    with dp.Session(eps=10, unit=unit):
+        files.dp.groupby("g", keys=["a", "b", None]).dp_agg(
+            dp.median("x", bounds=(0, 5)), dp.n_unique("x"), eps=1, **bounds
+        )
+    (plan,) = seen
+    assert len(re.findall(r"\bSCAN \[", plan)) == (1 if unit is None else 2)
+    assert "wide" not in plan
+    assert '"d"' not in plan
+
+
 def test_files_answer_as_frames_do(files, no_noise, quiet):
     whole = pl.concat([TABLE] * 3)
     with dp.Session(eps=10):

@@ -89,6 +89,8 @@ class TallyQuery:
         pairs = pairs.group_by(*unit, *by, pl.col(f"b{i}").alias("bin")).agg(
             pl.len().cast(pl.Int64).alias("rows")
         )
+        if bounding is not None:  # used twice, and the data shall be read once
+            pairs = pairs.cache()
         if groups is not None:
             pairs = code_rows(pairs, groups, bounding, salt)
         else:
