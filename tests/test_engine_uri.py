@@ -170,6 +170,7 @@ def test_a_path_with_a_colon_is_a_path(path):
     assert named(path).paths == (path,)
 
 
+@pytest.mark.xdist_group("spark")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java, which is not installed")
 def test_a_table_of_spark(folder, tmp_path):
     pytest.importorskip("pyspark", reason="pyspark is not installed")
