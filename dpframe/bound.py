@@ -138,7 +138,8 @@ class BoundPlan:
             A public guess of the number of rows (in a group), for errors that depend on it.
         units : number, optional
             A public guess of the number of units (in a group), for the memory that bounding them takes:
-            so many bytes for each pair of unit and group. Listed groups are taken for all that occur.
+            so many bytes for each pair of unit and group, on Polars more for further rows of a pair. Listed
+            groups are taken for all that occur.
         relative_to : number, optional
             An expected answer; errors are then told as a fraction of it, too.
 
@@ -159,7 +160,7 @@ class BoundPlan:
         >>> with dp.Session(eps=1, unit="user"):
         ...     p = df.dp.plan.groupby("city", keys=["Oslo", "Rome"]).count(max_groups=1, max_rows_per_group=1, eps=1)
         >>> [line.split(";")[1] for line in str(p.explain(units=10**7)).splitlines() if "memory" in line]
-        [' at most 4.56 GB']
+        [' 4.56 GB and further rows']
         """
         size = self._rows if rows is None else float(rational(rows, "rows"))
         many = None if units is None else float(rational(units, "units"))
