@@ -129,9 +129,9 @@ FAULTS = (
     ),
     Fault(
         "a unit's rows all count",
-        "engine/polars.py",
-        'scaled = [pl.min_horizontal("n", pl.lit(most, pl.Int64)).alias("n")]',
-        'scaled = [pl.col("n")]',
+        "engine/scaling.py",
+        'begun["n"] = lib.when(lib.col("n") > most).then(top).otherwise(lib.col("n"))',
+        'begun["n"] = lib.col("n")',
         _UNITS,
     ),
     Fault(
