@@ -70,6 +70,14 @@ def test_every_public_name_is_in_the_reference():
     assert {n for n in listed if not hasattr(dp, n)} == set()
 
 
+@pytest.mark.parametrize("module", ["audit", "plot", "testing"])
+def test_modules_that_load_on_first_use_are_in_the_reference(module):
+    found = pytest.importorskip(f"dpframe.{module}", exc_type=ImportError)
+    pages = "".join(page.read_text() for page in REFERENCE.glob("*.md"))
+    listed = set(re.findall(rf"auto\w+:: dpframe\.{module}\.(\w+)$", pages, re.MULTILINE))
+    assert listed == set(found.__all__)
+
+
 def test_every_verb_is_in_the_reference():
     text = (REFERENCE / "frames.md").read_text()
     listed = re.search(r"FrameDP\n.*\n   :members: (.*)", text)[1].split(", ")
