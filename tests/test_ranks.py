@@ -331,3 +331,25 @@ def test_plans_tell_rank_errors_by_the_number_of_rows():
     text = str(bound.explain())
     assert "at 100 rows" in text
     assert guess.error <= 25 < guess.plan.error()
+
+
+def test_the_rank_that_divides_the_rows_is_told_a_row_not_a_gap_beside_it():
+    """Of 20, 30, 30, 40, 90 the 9th decile is 90: 4.5 rows are below it, and 4 below all between 40 and 90."""
+    counts = [0] * 121
+    for v in (20, 30, 30, 40, 90):
+        counts[v] += 1
+    made = quantiles(120, (5, 9), 10, Reach(), Target(Fraction(1000)))
+    assert {tuple(made.choose(*counted(counts))) for _ in range(40)} == {(30, 90)}
+
+
+def test_ranks_whose_products_need_more_than_64_bits_are_exact():
+    """A tie of 2**31 rows, ranks in 2**-20: the gaps of single places against Python's integers."""
+    d, m = 2**20, 2**31
+    line = Places(np.array([1]), np.array([m]), (0, 2), d // 2 - 1, d)
+    for t in (0, 1, 12345, ranks.PLACES // 2 - 1, ranks.PLACES - 1):
+        place = np.array([ranks.PLACES + t])
+        gap = abs(d * m * t // ranks.PLACES - (d // 2 - 1) * m)
+        assert line.gap(place).tolist() == [gap]
+        low, high = line.within(np.array([gap, gap + 1]))
+        assert not low[0] <= place[0] < high[0]
+        assert low[1] <= place[0] < high[1]

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -55,13 +56,14 @@ class Quantiles(Chooser):
     replace_one, half of eps twice: the row vanishes, another appears. Groups share eps among L0.
 
     Several ranks: the middle one is drawn, rows are divided there, and the same is done with either part.
-    What is drawn is a *place*: a candidate c and one of ``PLACES`` numbers t. Of the m rows at c, L = floor((m+1) t/PLACES)
-    go left. The utility is -|rank - qn|, the rank being the rows that go left. The place is chosen, so it is a public
-    number to the parts; given it, a row more at c makes L grow by 0 or 1, since (t/PLACES) < 1: the row is
-    one more in *one* part, and the other part has exactly the same counts as before. A row elsewhere joins the part on its
-    side and changes no L. (L must not depend on other rows otherwise: were the rows to go left those
-    that the rank qn needs, one row more could move a row of c to the other side, and change both parts.) The
-    rank moves by 0 or 1 and qn by q, as above. So a row is in one part of each of the
+    What is drawn is a *place*: a candidate c and one of ``PLACES`` numbers t. Of the m rows at c,
+    L = floor(m t/PLACES + 1/2) go left. The utility is -|rank - qn|, the rank being the rows below c and
+    m t/PLACES of its own (rounded down to 1/d of a row, for a rank a/d). The place is drawn, so it is a public
+    number to the parts; given it, a row more at c makes L grow by 0 or 1, since t/PLACES < 1: the row is one
+    more in *one* part, and the other part has exactly the same counts as before. A row elsewhere joins the
+    part on its side and changes no L. (L must not depend on other rows otherwise: were the rows to go left
+    those that the rank qn needs, one row more could move a row of c to the other side, and change both
+    parts.) The rank moves by 0 to 1 and qn by q, as above. So a row is in one part of each of the
     floor(log2 m) + 1 levels: each may spend eps over their number, and the draws of a level compose in parallel (what
     a unit's rows lose in several parts is in proportion to the rows in them, and adds up to no more).
     """
@@ -128,7 +130,8 @@ class Quantiles(Chooser):
 
         Of C candidates one has utility 0, so P(off by more than x) <= C exp(-rate x). Where rows are divided
         (several ranks), the tie at the rank has m rows, and places within 1/rate of it are only a part of its places: C
-        is multiplied by ``_thin(m)``, at most at m = ``rows`` (None: 2**29 - 1), and 1/2 a row is added as ranks are whole. A rank inside a
+        is multiplied by ``_thin(m)``, at most at m = ``rows`` (None: 2**29 - 1), and 2 rows are added: 1/2 for the rounding of L,
+        1/d and m/PLACES for what is between two places. A rank inside a
         part is off by what its ends are off, in proportion to how near they are. All ranks hold together, by
         the sum of their probabilities.
         """
@@ -154,7 +157,7 @@ class Quantiles(Chooser):
         rate = float(self._rate(a, d))
         const = math.log(self.last + 1) / rate
         if len(ranks) > 1:
-            const += math.log(_thin(most, rate)) / rate + 0.5
+            const += math.log(_thin(most, rate)) / rate + 2
         draws = {q: 1 / rate}
         for end, weight in ((ends[0], (d - a) / d), (ends[1], a / d)):
             const += weight * off[end][0]
@@ -190,14 +193,16 @@ class Line(ABC):
         self._low = span[0]
         self._bins, self._rows = np.append(bins, span[1] + 1), np.append(rows, 0)  # beyond: no rows
         self._upto = np.cumsum(self._rows)
-        n = int(self._upto[-1])
+        n, common = int(self._upto[-1]), math.gcd(a, d)
+        a, d = a // common, d // common
         self.d, self._target, self.most = d, a * n, max(a, d - a) * n
+        self._wide: Any = np.int64 if d * (n + 1) * self.places < 2**62 else object
         self.size = (span[1] + 1 - span[0]) * self.places
 
     def divide(self, place: Ints) -> tuple[Ints, Ints]:
         """(candidate, how many of its own rows go left)."""
         c, _, m = self._at(place)
-        return c, (m + 1) * (place % self.places) // self.places
+        return c, (m * (place % self.places) + self.places // 2) // self.places
 
     def _at(self, place: Ints) -> tuple[Ints, Ints, Ints]:
         """(candidate, rows below it, rows of its own)."""
@@ -238,25 +243,28 @@ class Candidates(Line):
 
 
 class Places(Line):
-    """Places of candidates, ``PLACES`` to each; the rows that go left are a place's rank."""
+    """Places of candidates, ``PLACES`` to each; the rank of place t is that of t/PLACES of its candidate's rows."""
 
     def __init__(self, bins: Ints, rows: Ints, span: tuple[int, int], a: int, d: int) -> None:
         self.places = PLACES
         super().__init__(bins, rows, span, a, d)
 
     def gap(self, place: Ints) -> Ints:
-        return np.asarray(np.abs(self.d * (self._at(place)[1] + self.divide(place)[1]) - self._target))
+        _, under, own = self._at(place)
+        inside = self.d * own.astype(self._wide) * (place % self.places) // self.places
+        return np.asarray(np.abs(self.d * under + inside.astype(np.int64) - self._target))
 
     def within(self, edges: Ints) -> tuple[Ints, Ints]:
-        left, right = (self._target - edges) // self.d, (self._target + edges - 1) // self.d
-        return self._upto_rank(left), self._upto_rank(right)
+        return self._upto_rank(self._target - edges), self._upto_rank(self._target + edges - 1)
 
     def _upto_rank(self, ranks: Ints) -> Ints:
-        """How many places have at most these ranks."""
-        j = self._beyond(ranks)
+        """How many places have at most these ranks, in 1/d of a row."""
+        j = self._beyond(ranks // self.d)
         m = self._rows[j]
-        own = -(-self.places * (ranks - self._upto[j] + m + 1) // (m + 1))
-        return self._counted(ranks, (self._bins[j] - self._low) * self.places + own)
+        inside = (ranks - self.d * (self._upto[j] - m) + 1).astype(self._wide) * self.places
+        own = -(-inside // (self.d * np.maximum(m, 1)))
+        found = (self._bins[j] - self._low) * self.places + np.minimum(own, self.places).astype(np.int64)
+        return self._counted(ranks, found)
 
 
 def draw(line: Line, rate: Fraction) -> int:
@@ -286,13 +294,12 @@ def draw(line: Line, rate: Fraction) -> int:
 
 
 def _thin(rows: float, rate: float) -> float:
-    """(m+1) / (sum of exp(-rate L) for L = 0 to m) at m = ``rows``: it grows with m.
+    """m over the integral of exp(-rate x) for x = 0 to m, at m = ``rows``: it grows with m.
 
-    A tie of m rows has PLACES/(m+1) places, less 1 at most, at every rank it covers, so those at the wanted rank weigh
-    PLACES / _thin at least (times exp(-rate/2), for half a row).
+    A tie of m rows has PLACES/m places to a row, so those around the wanted rank, were it at an end, weigh PLACES / _thin.
     """
-    m = math.floor(rows)
-    return (m + 1) * math.expm1(-rate) / (math.expm1(-rate * (m + 1)) * (1 - (m + 1) / PLACES))
+    x = max(1.0, rows) * rate
+    return x / -math.expm1(-x)
 
 
 def _exceeded(weights: Sequence[float], beta: float) -> float:
