@@ -17,6 +17,7 @@ from dpframe.accounting.filter import State
 from dpframe.allocation import ALLOCATIONS, Turn, check, turns
 from dpframe.budget import Number
 from dpframe.calls import checked
+from dpframe.display.progress import Progress
 from dpframe.errors import InputError, did_you_mean, show, typed
 from dpframe.plan_checks import (
     WHOSE,
@@ -282,7 +283,7 @@ class BudgetPlan:
         self,
         *,
         session: Session | None = None,
-        progress: Callable[[str], None] | None = None,
+        progress: bool | Callable[[str], None] = True,
         released: Callable[[str, Release], None] | None = None,
     ) -> dict[str, Release]:
         """Release all queries in order, and write their files.
@@ -291,13 +292,16 @@ class BudgetPlan:
         ----------
         session : Session, optional
             Pays as well (as does a session that is current).
-        progress, released : function, optional
-            Called before a query, with its name, and when its files are written, with its name and release.
+        progress : bool or function, default True
+            Show how far it is: a line on stderr in a terminal, a bar in a notebook, nothing elsewhere (or
+            with ``DPFRAME_PROGRESS=0`` in the environment). A function is called before each query, with its name.
+        released : function, optional
+            Called when a query's files are written, with its name and release.
 
         Returns
         -------
         dict of name -> Release
-            What was released before is not asked again: after an error, ``run`` goes on.
+            What was released before is not asked again: after an error or Ctrl-C, ``run`` goes on.
 
         Raises
         ------
@@ -308,22 +312,42 @@ class BudgetPlan:
             The ledger can't be trusted or written.
         ReleaseFailed
             The engine failed; the charge stands.
+
+        Notes
+        -----
+        Privacy: a query that was charged and then interrupted is drawn anew under the same charge, its first draw,
+        if there was one, having been dropped unseen: one release for one charge.
         """
-        with ExitStack() as stack:
-            if session is not None:
-                stack.enter_context(session)
-            stack.enter_context(self._session)
-            self._check_ledger()
-            for name in self._queries:
-                if progress is not None:
-                    progress(name)
-                if name not in self._releases:
-                    amount = self._turns()[name].amount
-                    self._releases[name] = self._asked.bind(name, amount).release()
-                self._write(name)
-                if released is not None:
-                    released(name, self._releases[name])
+        if not isinstance(progress, bool) and not callable(progress):
+            raise TypeError(
+                f"progress= takes True, False or a function, not a {type(progress).__name__}. Hint: progress=print"
+            )
+        shown = Progress(self._queries) if progress is True else None
+        tell = progress if callable(progress) else shown.show if shown else None
+        try:
+            with ExitStack() as stack:
+                if session is not None:
+                    stack.enter_context(session)
+                stack.enter_context(self._session)
+                self._check_ledger()
+                for name in self._queries:
+                    if tell is not None:
+                        tell(name)
+                    if name not in self._releases:
+                        self._releases[name] = self._release(name)
+                    self._write(name)
+                    if released is not None:
+                        released(name, self._releases[name])
+        finally:
+            if shown is not None:
+                shown.close(len(self._releases))
         return self.releases
+
+    def _release(self, name: str) -> Release:
+        """Release one query; or take what was released when Ctrl-C came before it was noted here."""
+        bound = self._asked.bind(name, self._turns()[name].amount)
+        kept = self._session._labels.get(name)
+        return kept if kept is not None and kept.plan == bound.plan else bound.release()
 
     def _write(self, name: str) -> None:
         for path in self._queries[name].outputs:

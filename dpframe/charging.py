@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dpframe.errors import InputError
+from dpframe.interrupts import interruptible
 from dpframe.noise import source
 from dpframe.notices import exceeded
 
@@ -84,8 +85,11 @@ def charge(
         try:
             with sessions._lock:
                 chain = session._payers()
+                owed = _resumed(session, asked, chain, request_id)
                 if any(s._ledger is not None for s in chain):
-                    return _with_ledgers(chain, asked, label, frame, request_id)
+                    return _with_ledgers(chain, asked, label, frame, request_id, owed)
+                if owed is not None:
+                    return Receipt(_go_on(session, asked, owed, label, frame, None), owed.time)
                 if request_id is not None:
                     raise InputError(
                         "request_id= names a row of a ledger, and this session has none. Hint:"
@@ -95,17 +99,58 @@ def charge(
                 return _record(chain, asked, label, frame, Receipt([], dt.datetime.now(dt.UTC)), after)
         except Busy as busy:
             log.info("Request %r is being answered by somebody else; waiting.", busy.request_id)
-            busy.wait()
+            with interruptible():
+                busy.wait()
+
+
+def owe(session: Session, asked: Charge, receipt: Receipt, request_id: str | None) -> None:
+    """Keep the receipt of an interrupted call, for the same question when it is asked again.
+
+    Privacy: nothing was released for it. On a ledger only a request that is named goes on: there a charge is a claim.
+    """
+    from dpframe import session as sessions
+
+    with sessions._lock:
+        if request_id is not None or not receipt.tickets:
+            session._owed[asked.same, request_id] = receipt
+
+
+def _resumed(
+    session: Session, asked: Charge, chain: tuple[Session, ...], request_id: str | None
+) -> Receipt | None:
+    """The receipt of an interrupted call for this question, if the same sessions would pay now."""
+    receipt = session._owed.get((asked.same, request_id))
+    if receipt is None or tuple(s for s, _ in receipt.entries) != chain:
+        return None
+    for s in chain:
+        s._check_process()
+    return receipt
+
+
+def _go_on(
+    session: Session, asked: Charge, owed: Receipt, label: str | None, frame: int, request_id: str | None
+) -> list[tuple[Session, Entry]]:
+    """The lines that an interrupted call left, for the one that goes on with it. Once."""
+    del session._owed[asked.same, request_id]
+    for _, entry in owed.entries:
+        entry.label, entry.frame = label or entry.label, frame
+        entry.private = entry.private and source.is_private()
+    return owed.entries
 
 
 def _with_ledgers(
-    chain: tuple[Session, ...], asked: Charge, label: str | None, frame: int, request_id: str | None
+    chain: tuple[Session, ...],
+    asked: Charge,
+    label: str | None,
+    frame: int,
+    request_id: str | None,
+    owed: Receipt | None,
 ) -> Receipt:
     """The step with ledgers: all are opened and checked before any commits, the nearest one first.
 
     Privacy: a commit that fails leaves later ledgers uncharged and nothing granted; earlier ones stay charged
-    for nothing. A request that is asked again after its owner died is charged again to the sessions, and
-    to every ledger but the one that holds the request.
+    for nothing. A request that is asked again after its owner died is charged again to the sessions (not by
+    the session that was interrupted, which holds a receipt), and to every ledger but the one that holds the request.
     """
     books: dict[str, tuple[Ledger, str | None]] = {}
     for s in chain:
@@ -127,10 +172,14 @@ def _with_ledgers(
             if ticket.stored is not None:
                 break
         replayed = tickets[0][1].stored is not None
+        goes_on = owed is not None and not replayed and not tickets[0][1].charged
         after: list[State | None] = [None] * len(chain)
-        if not replayed:
+        if not replayed and not goes_on:
             after = _grants(chain, asked, label)
     first = tickets[0][1]
+    if owed is not None and goes_on:
+        entries = _go_on(chain[0], asked, owed, label, frame, request_id)
+        return Receipt(entries, first.time, tickets=tickets)
     if replayed:
         log.info("Request %r was answered on %s; that answer is returned.", request_id, first.released_at)
         receipt = Receipt([], first.time, first.stored, first.released_at, first.head.text)

@@ -29,6 +29,7 @@ import polars as pl
 from dpframe import ledger_commands
 from dpframe._version import __version__
 from dpframe.budget_plan import BudgetPlan
+from dpframe.display.progress import Progress
 from dpframe.errors import (
     BudgetExceeded,
     DPError,
@@ -157,7 +158,7 @@ def _run(args: argparse.Namespace) -> int:
             NOT_APPROVED,
             f"{args.file}: this plan is {plan.fingerprint}, approved is {args.approved}. Hint: dpframe plan {args.file}",
         )
-    bar = _Bar(list(plan.queries))
+    bar = Progress(plan.queries)
 
     def tell(name: str, release: Release) -> None:
         bar.clear()
@@ -184,25 +185,6 @@ def _released(plan: BudgetPlan, name: str, release: Release) -> str:
     cost = release.cost
     paid = f"rho={float(cost.rho or 0):.6g}" if cost.eps is None else f"eps={show(cost.eps)}"
     return f"released {name!r}: {paid}, {files}"
-
-
-class _Bar:
-    """A progress bar on stderr, if a person looks at it."""
-
-    def __init__(self, names: list[str]) -> None:
-        self._names, self._seen = names, sys.stderr.isatty()
-
-    def show(self, name: str) -> None:
-        done, all_of_them = self._names.index(name), len(self._names)
-        filled = 24 * done // all_of_them
-        self._say(f"[{'#' * filled}{'.' * (24 - filled)}] {done + 1}/{all_of_them} {name}")
-
-    def clear(self) -> None:
-        self._say("")
-
-    def _say(self, text: str) -> None:
-        if self._seen:
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def _audit(args: argparse.Namespace) -> int:

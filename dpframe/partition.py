@@ -20,6 +20,7 @@ from dpframe.api import FrameDP
 from dpframe.budget import Event, Number, rational, repeat
 from dpframe.errors import InputError, ReleaseFailed, did_you_mean, show
 from dpframe.fingerprint import Details
+from dpframe.interrupts import interruptible, uninterrupted
 from dpframe.keys import KeyTable, key_table
 from dpframe.mechanisms.laplace import pure_rho
 from dpframe.noise.source import words
@@ -152,11 +153,23 @@ def make_partition(
     check_part(payer, source)
     check_strict(payer, source)
     paid = payer._paid
-    if table.size:
-        paid = [*paid, *charging.charge(payer, charge, label).tickets]
-    parts = _parts(
-        source, types, table, bounding, lambda inside: part_session(budget, policy, inside, paid), limits
-    )
+    with uninterrupted():  # but for the engine's work
+        receipt = charging.charge(payer, charge, label, source.identity) if table.size else None
+        if receipt is not None:
+            paid = [*paid, *receipt.tickets]
+        try:
+            parts = _parts(
+                source,
+                types,
+                table,
+                bounding,
+                lambda inside: part_session(budget, policy, inside, paid),
+                limits,
+            )
+        except KeyboardInterrupt:
+            if receipt is not None:  # asked again, the same partition is made under this charge
+                charging.owe(payer, charge, receipt, None)
+            raise
     return Partition(parts, charge)
 
 
@@ -175,7 +188,8 @@ def _parts(
 ) -> dict[Any, Part]:
     failure: type[BaseException] | None = None
     try:
-        makers = source.part(types, table, bounding, int(words(1)[0]))
+        with interruptible():
+            makers = source.part(types, table, bounding, int(words(1)[0]))
     except BaseException as e:
         failure = type(e)
     if failure is not None:  # raised out here, where no traceback reaches the engine's words or frames

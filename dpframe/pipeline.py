@@ -10,7 +10,9 @@ import numpy as np
 import polars as pl
 
 from dpframe import charging
+from dpframe.charging import Receipt
 from dpframe.errors import InputError, LedgerError, ReleaseFailed
+from dpframe.interrupts import interruptible, uninterrupted
 from dpframe.mechanisms.base import Ints
 from dpframe.noise.source import words
 from dpframe.notices import say
@@ -65,6 +67,20 @@ def run(
     check_part(session, source)
     check_strict(session, source)
     check_windows(session)
+    with uninterrupted():
+        receipt, release = _answered(plan, source, session, label, ci, request_id)
+    say(session, receipt.entries[0][1], source.names())
+    return release
+
+
+def _answered(
+    plan: Plan, source: Source, session: Session, label: str | None, ci: float | None, request_id: str | None
+) -> tuple[Receipt, Release]:
+    """From the charge to the release that is kept: Ctrl-C is heard while the engine works, and nowhere else.
+
+    Privacy: an interrupted call has paid and got nothing: what was drawn for it, if anything, is dropped unseen. Its
+    receipt is kept, and the same question, asked again, is drawn anew under it: one release for one charge.
+    """
     receipt = charging.charge(session, plan.charge, label, source.identity, request_id)
     failure: type[BaseException] | None = None
     noisy = keys = found = told = None
@@ -87,6 +103,8 @@ def run(
         )
         receipt.fail()
     if failure is not None and issubclass(failure, KeyboardInterrupt | SystemExit):
+        if issubclass(failure, KeyboardInterrupt):
+            charging.owe(session, plan.charge, receipt, request_id)
         raise failure()  # a fresh one: the first one's traceback reaches exact integers
     if told is not None:
         raise LedgerError(told)
@@ -98,12 +116,16 @@ def run(
     release = Release(plan, noisy, keys, label=label, ci=ci, time=receipt.time, stored=receipt)
     for s, entry in receipt.entries:
         s._keep(entry, release)
-    say(session, receipt.entries[0][1], source.names())
-    return release
+    return receipt, release
 
 
 def _exact(plan: Plan, source: Source, salt: int) -> Counts:
     """What the engine says: one pass for all sums, one for all tallies."""
+    with interruptible():
+        return _passes(plan, source, salt)
+
+
+def _passes(plan: Plan, source: Source, salt: int) -> Counts:
     if plan.summed:
         exact = source.aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt)
     else:

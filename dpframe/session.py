@@ -24,6 +24,7 @@ from dpframe.accounting.filter import Budget, State
 from dpframe.budget import Cost, Number, rational
 from dpframe.calls import checked
 from dpframe.errors import InputError, NoSession, did_you_mean, show, typed
+from dpframe.interrupts import uninterrupted
 from dpframe.noise import source
 from dpframe.notices import answer_at, number
 from dpframe.plan import Charge, Limits, Policy
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from dpframe.accounting.report import Report
+    from dpframe.charging import Receipt
     from dpframe.ledger import Ledger, Ticket
     from dpframe.release import Release
     from dpframe.statement import Statement
@@ -171,6 +173,9 @@ class Session:
         self._entries: deque[Entry] = deque(maxlen=None if type(self) is Session else 100)
         self._charges = 0
         self._asked: dict[Hashable, int] = {}
+        self._owed: dict[
+            tuple[Hashable, str | None], Receipt
+        ] = {}  # of interrupted calls: paid for, and not answered yet
         self._labels: dict[str, Release] = {}
         self._outer: tuple[Session, ...] = ()
         self._inherited: tuple[Session, ...] = ()
@@ -186,16 +191,35 @@ class Session:
     # ---- being current ----
 
     def __enter__(self) -> Session:
-        with _lock:
-            self._check_process()
-            self._stand_in(outside())
-            self._depth += 1
-        _stack.set((*_stack.get(), self))
-        return self
+        entered = False
+        try:
+            with uninterrupted():
+                with _lock:
+                    self._check_process()
+                    self._stand_in(outside())
+                    self._depth += 1
+                _stack.set((*_stack.get(), self))
+                entered = True
+            return self
+        except KeyboardInterrupt:
+            if entered:  # the block will not be entered, so nothing would leave it
+                self._leave()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        left = False
+        try:
+            with uninterrupted():
+                self._leave()
+                left = True
+        except KeyboardInterrupt:
+            if not left:
+                self._leave()
+            raise
+
+    def _leave(self) -> None:
         stack = list(_stack.get())
         del stack[len(stack) - 1 - stack[::-1].index(self)]  # the innermost entry of this session
         _stack.set(tuple(stack))
