@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from dpframe import stats
 from dpframe.bound import BoundPlan, Options, bind, question
 from dpframe.budget import Number
 from dpframe.calls import checked, not_a_question, unknown_verb
 from dpframe.errors import InputError
+from dpframe.release import FloatAnswer, IntAnswer, PairAnswer
 from dpframe.schema import Source
 from dpframe.session import Session
 from dpframe.spread import SpreadVerbs
@@ -18,10 +19,13 @@ from dpframe.verbs import OPTIONS, MoreVerbs, verb
 if TYPE_CHECKING:
     from dpframe.partition import Partition
 
-R = TypeVar("R")
+N = TypeVar("N")  # what a count comes back as
+F = TypeVar("F")  # a number that is measured
+P = TypeVar("P")  # a pair of numbers
+R = TypeVar("R")  # a table
 
 
-class Verbs(MoreVerbs[R], SpreadVerbs[R]):
+class Verbs(MoreVerbs[N, F, R], SpreadVerbs[N, F, P, R], Generic[N, F, P, R]):
     """The questions one can ask; what comes back is decided by the subclass."""
 
     __slots__ = ("_by", "_defaults", "_keys", "_source")
@@ -37,11 +41,11 @@ class Verbs(MoreVerbs[R], SpreadVerbs[R]):
         self._source, self._by, self._keys = source, by, keys
         self._defaults = {k: v for k, v in (defaults or {}).items() if v is not None}
 
-    def _finish(self, bound: BoundPlan) -> R:
+    def _finish(self, bound: BoundPlan) -> Any:
         raise NotImplementedError
 
     @verb
-    def count(self, column: Hashable | None = None, **options: Unpack[Options]) -> R:
+    def count(self, column: Hashable | None = None, **options: Unpack[Options]) -> N:
         """Count rows, or the rows in which ``column`` is not missing.
 
         Parameters
@@ -88,7 +92,7 @@ class Verbs(MoreVerbs[R], SpreadVerbs[R]):
         bounds: tuple[Number, Number] | None = None,
         B: Number | None = None,
         **options: Unpack[Options],
-    ) -> R:
+    ) -> N | F:
         """Sum a column's values, each clipped to public bounds.
 
         Parameters
@@ -137,7 +141,7 @@ class Verbs(MoreVerbs[R], SpreadVerbs[R]):
         B: Number | None = None,
         n: int | None = None,
         **options: Unpack[Options],
-    ) -> R:
+    ) -> F:
         """Average a column's non-missing values, each clipped to public bounds.
 
         Parameters
@@ -233,16 +237,14 @@ class Verbs(MoreVerbs[R], SpreadVerbs[R]):
 
     def _ask(
         self, aggregates: tuple[stats.Aggregate, ...], options: Any, *, scalar: bool, top: int | None = None
-    ) -> R:
+    ) -> Any:
         options = {**self._defaults, **options}
         return self._finish(bind(self._source, aggregates, self._by, self._keys, options, scalar, top))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise unknown_verb(
-            self._owner, name, [x for x in dir(type(self)) if not x.startswith("_")], self._source.names()
-        )
+        raise unknown_verb(self._owner, name, dir(self), self._source.names())
 
     def __getitem__(self, column: Any) -> Any:
         raise TypeError(
@@ -250,12 +252,15 @@ class Verbs(MoreVerbs[R], SpreadVerbs[R]):
             " bounds=(0, 100), eps=0.5)"
         )
 
+    def __dir__(self) -> list[str]:
+        """The verbs, and nothing else: what an editor offers after ``df.dp.``."""
+        return [x for x in dir(type(self)) if not x.startswith("_")]
+
     def __repr__(self) -> str:
-        verbs = ", ".join(x for x in dir(type(self)) if not x.startswith("_"))
-        return f"<{self._owner} of {self._source!r}: {verbs}>"
+        return f"<{self._owner} of {self._source!r}: {', '.join(dir(self))}>"
 
 
-class Grouped(Verbs[R]):
+class Grouped(Verbs[R, R, R, R]):
     """Groups of a frame: the same questions, one row of answers per group."""
 
     __slots__ = ("_then",)
@@ -325,7 +330,7 @@ class Grouped(Verbs[R]):
         return self._ask((), options, scalar=False)
 
 
-class _FrameVerbs(Verbs[R]):
+class _FrameVerbs(Verbs[N, F, P, R]):
     __slots__ = ()
 
     @checked()
@@ -443,10 +448,11 @@ def _names(by: tuple[Any, ...]) -> tuple[Hashable, ...]:
     return names
 
 
-class FrameDP(_FrameVerbs[Any]):
+class FrameDP(_FrameVerbs[IntAnswer, FloatAnswer, PairAnswer, R]):
     """Private questions about one frame; answers come back at once.
 
-    A call is ``plan.<verb>(...).release().value``.
+    A call is ``plan.<verb>(...).release().value``. For type checkers ``FrameDP[pandas.DataFrame]`` and
+    ``FrameDP[polars.DataFrame]`` say what tables come back as.
 
     Examples
     --------
@@ -533,7 +539,7 @@ class FrameDP(_FrameVerbs[Any]):
         return bound.release().value
 
 
-class FramePlans(_FrameVerbs["BoundPlan"]):
+class FramePlans(_FrameVerbs[BoundPlan, BoundPlan, BoundPlan, BoundPlan]):
     """Questions about one frame as plans: what they would cost and how exact they would be."""
 
     __slots__ = ()

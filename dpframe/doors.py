@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from dpframe.api import FrameDP
 from dpframe.calls import MEANT_VERBS
 from dpframe.engine.opening import as_source
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
-def frame(obj: Any) -> FrameDP:
+
+@overload
+def frame(obj: pd.DataFrame) -> FrameDP[pd.DataFrame]: ...
+
+
+@overload
+def frame(obj: pl.DataFrame | pl.LazyFrame) -> FrameDP[pl.DataFrame]: ...
+
+
+@overload
+def frame(obj: Any) -> FrameDP[Any]: ...
+
+
+def frame(obj: Any) -> FrameDP[Any]:
     """The typed door: ``dp.frame(df)`` is ``df.dp`` for pandas and Polars frames.
 
     Parameters
@@ -23,6 +39,11 @@ def frame(obj: Any) -> FrameDP:
     -------
     FrameDP
         All verbs; nothing is read.
+
+    Returns
+    -------
+    FrameDP[pandas.DataFrame] for a pandas frame, FrameDP[polars.DataFrame] for a Polars frame
+        So that a type checker knows what comes back: an int, a float, or a frame of that library.
 
     Raises
     ------
@@ -53,6 +74,9 @@ class OnlyFrames:
             f"Private questions are asked of a frame, not of a {self._library} Series: a column has no unit and no"
             f" policy. Hint: df.dp.{MEANT_VERBS.get(name, name)}('column', ...)"
         )
+
+    def __dir__(self) -> list[str]:
+        return []
 
     def __repr__(self) -> str:
         return "<df.dp is on frames; a Series has no private questions. Hint: df.dp.count('column', eps=0.1)>"
@@ -86,7 +110,7 @@ def register() -> None:
         registrar("dp")(accessor)
 
 
-class _Accessor(FrameDP):
+class _Accessor(FrameDP[Any]):
     __slots__ = ()
 
     def __init__(self, frame: Any) -> None:

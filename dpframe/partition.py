@@ -48,7 +48,7 @@ class Part:
         self.key, self._make, self.session = key, make, session
 
     @property
-    def dp(self) -> FrameDP:
+    def dp(self) -> FrameDP[Any]:
         """Private questions about this part, within its cap."""
         source = self._make()
         source.part_of = self.session

@@ -112,7 +112,8 @@ class Questions:
         }
         try:
             if q.scalar:
-                return door._ask(q.statistics, options, scalar=True)
+                made: BoundPlan = door._ask(q.statistics, options, scalar=True)
+                return made
             if not q.groupby:
                 return door.agg(*q.statistics, **options)
             groups = door.groupby(*q.groupby, keys=self._keys(q, door))

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Generic, TypeVar, Unpack
+from typing import Any, Generic, TypeVar, Unpack, overload
 
 from dpframe import choosing, scores, stats, tabulate
 from dpframe.bound import Options
 from dpframe.budget import Number
 from dpframe.calls import checked
 
-R = TypeVar("R")
+N = TypeVar("N")  # what a count comes back as
+F = TypeVar("F")  # a number that is measured
+P = TypeVar("P")  # a pair of numbers
+R = TypeVar("R")  # a table
 verb = checked(tuple(Options.__annotations__))
 
 
-class SpreadVerbs(Generic[R]):
+class SpreadVerbs(Generic[N, F, P, R]):
     """Histogram, number of different values, quantiles, choices."""
 
     __slots__ = ()
 
-    def _ask(self, aggregates: tuple[stats.Aggregate, ...], options: Any, *, scalar: bool) -> R:
+    def _ask(self, aggregates: tuple[stats.Aggregate, ...], options: Any, *, scalar: bool) -> Any:
         raise NotImplementedError
 
-    def _values(self, column: Hashable, keys: Any, options: Any, top: int | None = None) -> R:
+    def _values(self, column: Hashable, keys: Any, options: Any, top: int | None = None) -> Any:
         raise NotImplementedError
 
     @verb
@@ -68,7 +71,7 @@ class SpreadVerbs(Generic[R]):
         return self._ask((tabulate.histogram(column, edges=edges),), options, scalar=True)
 
     @verb
-    def n_unique(self, column: Hashable, **options: Unpack[Options]) -> R:
+    def n_unique(self, column: Hashable, **options: Unpack[Options]) -> N:
         """Count the different values of a column; missing cells are no value.
 
         Parameters
@@ -102,6 +105,28 @@ class SpreadVerbs(Generic[R]):
         """
         return self._ask((tabulate.n_unique(column),), options, scalar=True)
 
+    @overload
+    def quantile(
+        self,
+        column: Hashable,
+        q: Number,
+        *,
+        bounds: tuple[Number, Number] | None = None,
+        candidates: Sequence[Number] | None = None,
+        **options: Unpack[Options],
+    ) -> N | F: ...
+
+    @overload
+    def quantile(
+        self,
+        column: Hashable,
+        q: Sequence[Number],
+        *,
+        bounds: tuple[Number, Number] | None = None,
+        candidates: Sequence[Number] | None = None,
+        **options: Unpack[Options],
+    ) -> R: ...
+
     @verb
     def quantile(
         self,
@@ -111,7 +136,7 @@ class SpreadVerbs(Generic[R]):
         bounds: tuple[Number, Number] | None = None,
         candidates: Sequence[Number] | None = None,
         **options: Unpack[Options],
-    ) -> R:
+    ) -> Any:
         """Estimate one quantile of a column's non-missing values, or several together.
 
         Parameters
@@ -167,7 +192,7 @@ class SpreadVerbs(Generic[R]):
         bounds: tuple[Number, Number] | None = None,
         candidates: Sequence[Number] | None = None,
         **options: Unpack[Options],
-    ) -> R:
+    ) -> N | F:
         """Estimate the median: ``quantile(column, 0.5)``.
 
         Parameters
@@ -209,7 +234,7 @@ class SpreadVerbs(Generic[R]):
         bounds: tuple[Number, Number] | None = None,
         candidates: Sequence[Number] | None = None,
         **options: Unpack[Options],
-    ) -> R:
+    ) -> N | F:
         """Estimate the interquartile range from two quantiles drawn together.
 
         Parameters
@@ -336,7 +361,7 @@ class SpreadVerbs(Generic[R]):
     @verb
     def bounds(
         self, column: Hashable, *, range: tuple[Number, Number] | None = None, **options: Unpack[Options]
-    ) -> R:
+    ) -> P:
         """Estimate bounds that hold nearly all values of a column, to be given to a later question.
 
         Parameters

@@ -10,22 +10,24 @@ from dpframe.bound import Options
 from dpframe.budget import Number
 from dpframe.calls import checked
 
-R = TypeVar("R")
+N = TypeVar("N")  # what a count comes back as
+F = TypeVar("F")  # a number that is measured
+R = TypeVar("R")  # a table
 OPTIONS = tuple(Options.__annotations__)
 verb = checked(OPTIONS)
 
 
-class MoreVerbs(Generic[R]):
+class MoreVerbs(Generic[N, F, R]):
     """Questions beyond count, sum and mean. Each is one class; see :mod:`dpframe.second`, :mod:`dpframe.vectors`."""
 
     __slots__ = ()
     _by: tuple[Hashable, ...] | None
 
-    def _ask(self, aggregates: tuple[stats.Aggregate, ...], options: Any, *, scalar: bool) -> R:
+    def _ask(self, aggregates: tuple[stats.Aggregate, ...], options: Any, *, scalar: bool) -> Any:
         raise NotImplementedError
 
     @verb
-    def count_units(self, **options: Unpack[Options]) -> R:
+    def count_units(self, **options: Unpack[Options]) -> N:
         """Count the distinct units (persons, say) that have a row.
 
         Parameters
@@ -68,7 +70,7 @@ class MoreVerbs(Generic[R]):
         ddof: int = 1,
         raw: bool = False,
         **options: Unpack[Options],
-    ) -> R:
+    ) -> F:
         """Take the variance of a column's non-missing values, each clipped to public bounds.
 
         Parameters
@@ -116,7 +118,7 @@ class MoreVerbs(Generic[R]):
         B: Number | None = None,
         ddof: int = 1,
         **options: Unpack[Options],
-    ) -> R:
+    ) -> F:
         """Take the standard deviation of a column's non-missing values, each clipped to public bounds.
 
         Parameters
@@ -161,7 +163,7 @@ class MoreVerbs(Generic[R]):
         B: Number | None = None,
         weight_bounds: tuple[Number, Number] = (0, 1),
         **options: Unpack[Options],
-    ) -> R:
+    ) -> F:
         """Take the weighted mean of a column, values and weights clipped to public bounds.
 
         Parameters

@@ -104,7 +104,7 @@ def _copied(frame: Any, n: int, units: list[str]) -> Any:
     return out
 
 
-class _Copies(FrameDP):
+class _Copies(FrameDP[Any]):
     """``.dp`` of a frame whose every question is asked of each copy."""
 
     __slots__ = ("_max_rows", "_n", "_releases", "_units")

@@ -237,7 +237,7 @@ class _Noted:
         return self._source.tally(tallies, by, keys, found, bounding, self._salt)
 
 
-class Watched(FrameDP):
+class Watched(FrameDP[Any]):
     """``.dp`` of a frame under audit: the same verbs, releases through recording noise."""
 
     __slots__ = ("_log", "_salt")
