@@ -66,7 +66,12 @@ def __getattr__(name: str) -> object:
     meant = MEANT_VERBS.get(name)
     if meant in __all__:
         raise AttributeError(f"dpframe has no {name!r}. Hint: dp.{meant}(...)")
-    raise AttributeError(f"module 'dpframe' has no attribute {name!r}")
+    if name.startswith("_"):
+        raise AttributeError(f"module 'dpframe' has no attribute {name!r}")
+    from dpframe.errors import did_you_mean
+
+    near = did_you_mean(name, [*__all__, "audit", "plot", "testing"])
+    raise AttributeError(f"module 'dpframe' has no attribute {name!r}. {near}")
 
 
 __all__ = [

@@ -102,7 +102,9 @@ def read_budget(
     if eps is None and rho is None:
         raise InputError("A session needs a budget. Hint: dp.Session(eps=1) or dp.Session(eps=1, delta=1e-6)")
     if eps is not None and rho is not None:
-        raise InputError("A session has one budget: eps= (with delta=) or rho=, not both.")
+        raise InputError(
+            "A session has one budget: eps= (with delta=) or rho=, not both. Hint: eps=1, delta=1e-6"
+        )
     if rho is not None:
         if accountant not in ("union", "zcdp"):
             raise InputError(

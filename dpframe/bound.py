@@ -302,7 +302,9 @@ def _limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:
     given: Mapping[str, Any] = options
     for name in wrong:
         if given.get(name) is not None:
-            hint = "max_rows_per_group=" if grouped else "max_rows="
+            hint = (
+                "max_rows_per_group=" if grouped else "max_rows=" if name != "threshold" else "leave it out"
+            )
             raise InputError(f"{name}= does not go with {'groups' if grouped else 'no groups'}. Hint: {hint}")
     threshold = options.get("threshold")
     if threshold is not None and (not isinstance(threshold, str) or threshold not in ("units", "rows")):

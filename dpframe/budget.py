@@ -48,7 +48,7 @@ def rational(value: object, name: str, *, zero: bool = False, below: int | None 
     x = value.item() if isinstance(value, np.generic) else value
     if isinstance(x, Cost):
         raise InputError(f"{name}= takes a number, not a Cost. Hint: {name}=s.remaining.eps")
-    hint = "1e-6" if name.startswith("delta") else "0.5"
+    hint = "1e-6" if name.startswith("delta") else "1000" if name in ("rows", "relative_to") else "0.5"
     if isinstance(x, bool) or not isinstance(x, int | float | Fraction | Decimal):
         raise InputError(
             f"{name}={typed(value)} must be a number ({type(value).__name__} given). Hint: {name}={hint}"

@@ -37,6 +37,9 @@ _MEANT = {
     "categories": "keys",
     "accuracy": "error",
     "size": "rows",
+    "bins": "edges",
+    "breaks": "edges",
+    "percentile": "q",
     "clip_norm": "norm",
     "max_norm": "norm",
     "weight": "weights",
@@ -49,7 +52,13 @@ _MEANT = {
     "privacy_unit": "unit",
     "max_rows_per_unit": "max_rows",
 }
-_SPELLED = {"bounds": "bounds=(low, high)", "neighbors": "neighbors='replace_one'", "unit": "unit='user_id'"}
+_SPELLED = {
+    "edges": "edges=[0, 10, 20, 50], which you type",
+    "q": "q=0.99",
+    "bounds": "bounds=(low, high)",
+    "neighbors": "neighbors='replace_one'",
+    "unit": "unit='user_id'",
+}
 MEANT_VERBS = {
     "mean": "clip_mean",
     "avg": "clip_mean",
@@ -118,7 +127,8 @@ def checked(more: Sequence[str] = ()) -> Callable[[F], F]:
         def call(*args: Any, **kwargs: Any) -> Any:
             given = len(args) - method
             if not starred and given > len(positional):
-                first = "nothing" if not positional else "only the column"
+                names = [p.name.replace("column", "the column") for p in positional]
+                first = f"only {' and '.join(names)}" if names else "nothing"
                 raise TypeError(
                     f"{title} takes {first} by position, and {given} arguments came so. Hint: name the"
                     f" {'rest' if positional else 'arguments'}, e.g. {_example(title, named)}"
@@ -130,6 +140,9 @@ def checked(more: Sequence[str] = ()) -> Callable[[F], F]:
             for p in positional[max(given, 0) :]:
                 if p.default is p.empty and p.name not in kwargs:
                     raise TypeError(f"{title} needs a {p.name}. Hint: {_example(title, named)}")
+            for p in parameters:
+                if p.kind is p.KEYWORD_ONLY and p.default is p.empty and p.name not in kwargs:
+                    raise TypeError(f"{title} needs {p.name}=. Hint: {_example(title, named)}")
             return f(*args, **kwargs)
 
         shown = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
@@ -141,6 +154,16 @@ def checked(more: Sequence[str] = ()) -> Callable[[F], F]:
     return decorate
 
 
+_EXAMPLES = {
+    "quantile": "'x', 0.5, bounds=(0, 100)",
+    "top_k": "'x', 3, candidates=[...]",
+    "histogram": "'x', edges=[0, 10, 20]",
+    "vector_sum": "['x', 'y'], norm=1",
+    "vector_mean": "['x', 'y'], norm=1",
+    "clip_wmean": "'x', weights='w', bounds=(0, 100)",
+}
+
+
 def _example(title: str, named: Sequence[str]) -> str:
     if title == "Session":
         return "dp.Session(eps=1, delta=1e-6)"
@@ -148,6 +171,8 @@ def _example(title: str, named: Sequence[str]) -> str:
         return "dp.Ledger.create('budget.db', eps=3), then dp.Ledger('budget.db')"
     if title == "groupby" or title == "partition_by":
         return f"{title}('city', keys=[...])"
+    if title in _EXAMPLES:
+        return f"{title}({_EXAMPLES[title]}, eps=0.5)"
     if "bounds" in named:
         return f"{title}('x', bounds=(0, 100), eps=0.5)"
     return f"{title}('x', eps=0.5)"

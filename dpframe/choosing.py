@@ -211,7 +211,12 @@ class TopK(Counted):
         return "null and NaN are one candidate if None is listed, else left out"
 
     def tally(self, column: Column) -> Tally:
-        keys = key_table((self.column,), (column,), self.candidates)
+        try:
+            keys = key_table((self.column,), (column,), self.candidates)
+        except InputError as e:
+            raise InputError(
+                str(e).replace("keys=", "candidates=").replace("keys is", "candidates= is")
+            ) from None
         if keys.size < self.k:
             raise InputError(
                 f"top_k({column.name!r}, {self.k}) has only {keys.size} candidates to choose from. Hint: a smaller k"

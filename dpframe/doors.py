@@ -72,7 +72,7 @@ class OnlyFrames:
             raise AttributeError(name)
         raise TypeError(
             f"Private questions are asked of a frame, not of a {self._library} Series: a column has no unit and no"
-            f" policy. Hint: df.dp.{MEANT_VERBS.get(name, name)}('column', ...)"
+            f" policy. Hint: df.dp.{'plan.count' if name == 'plan' else MEANT_VERBS.get(name, name)}('column', ...)"
         )
 
     def __dir__(self) -> list[str]:

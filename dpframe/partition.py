@@ -121,7 +121,7 @@ def make_partition(
     require(source, "parts", "partition_by")
     d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
     if rho is not None and d:
-        raise InputError("delta= goes with eps=, not with rho=.")
+        raise InputError("delta= goes with eps=, not with rho=. Hint: leave delta= out")
     policy, defaults = policy_of(session)
     types = tuple(source.column(b) for b in by)
     table = key_table(by, types, keys)

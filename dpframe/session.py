@@ -408,7 +408,9 @@ class Session:
         """The newest release."""
         kept = self.releases
         if not kept:
-            raise InputError("Nothing has been released in this session yet.")
+            raise InputError(
+                "Nothing has been released in this session yet. Hint: with s: df.dp.count(eps=0.1)"
+            )
         return kept[-1]
 
     def __getitem__(self, label: str) -> Release:

@@ -38,7 +38,7 @@ def split(session: Session, shares: int | Mapping[str, Number], by: str | None) 
         )
     if not parts or sum(parts.values()) > 1:
         raise InputError(
-            f"The shares add up to {show(sum(parts.values(), Fraction(0)))}; at most 1 is there."
+            f"The shares add up to {show(sum(parts.values(), Fraction(0)))}; at most 1 is there. Hint: {{'a': 0.5, 'b': 0.5}}"
         )
     with sessions._lock:
         session._check_process()

@@ -469,7 +469,7 @@ def common(eps: Number | None, nonnegative: bool, round: int | None) -> dict[str
     return {"eps": exact, "nonnegative": nonnegative, "round": round}
 
 
-def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any) -> Bounds | None:
+def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any, name: str = "bounds") -> Bounds | None:
     """Read ``bounds=(low, high)`` or ``B=b`` into exact rationals (None for neither).
 
     Privacy: bounds are typed by the caller. Anything that may have been read from a column (an
@@ -491,14 +491,14 @@ def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any) -> Bounds | N
         return None
     if isinstance(bounds, str) or not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise InputError(
-            f"bounds of {verb}({column!r}) must be a pair (low, high) of numbers that you type, not"
-            f" {_kind(bounds)}. Hint: bounds=(0, 100)"
+            f"{name} of {verb}({column!r}) must be a pair (low, high) of numbers that you type, not"
+            f" {_kind(bounds)}. Hint: {name}=(0, 100)"
         )
-    low, high = _bound(bounds[0], "bounds[0]", verb), _bound(bounds[1], "bounds[1]", verb)
+    low, high = _bound(bounds[0], f"{name}[0]", verb), _bound(bounds[1], f"{name}[1]", verb)
     if low >= high:
         how = "equal" if low == high else "the wrong way round"
         raise InputError(
-            f"bounds=({show(low)}, {show(high)}) are {how}; low must be less than high. Hint: bounds=(0, 100)"
+            f"{name}=({show(low)}, {show(high)}) are {how}; low must be less than high. Hint: {name}=(0, 100)"
         )
     return (low, high)
 

@@ -302,7 +302,7 @@ def bounds(
     >>> dp.bounds("pay", range=(0, 1000)).describe()
     "bounds('pay', range=(0, 1000))"
     """
-    within = parse_bounds("bounds", one_column("bounds", column), range, None)
+    within = parse_bounds("bounds", one_column("bounds", column), range, None, "range")
     return Bracket(column, within or (Fraction(-(2**64)), Fraction(2**64)), **common(eps, False, None))
 
 

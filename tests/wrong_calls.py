@@ -1,0 +1,375 @@
+"""More wrong calls for ``test_errors``: newer verbs, sessions, ledgers, budget plans, tradeoffs, advice."""
+
+from __future__ import annotations
+
+import polars as pl
+
+import dpframe as dp
+
+Wrong, NAN = dp.InputError, float("nan")
+Law, Book = dp.MechanismError, dp.LedgerError
+
+
+def series(df, name: str):
+    return (df.collect() if isinstance(df, pl.LazyFrame) else df)[name]
+
+
+def plan_of(df, **more):
+    return dp.BudgetPlan(df, {"n": dp.count()}, **more)
+
+
+MORE = {
+    # ---- vectors, spreads, weights, choices ----
+    "vector_norm_missing": (lambda df: df.dp.vector_sum(["income"], eps=1), TypeError, ["norm=1"]),
+    "vector_norm_zero": (lambda df: df.dp.vector_sum(["income"], norm=0, eps=1), Wrong, ["norm=0"]),
+    "vector_norm_text": (
+        lambda df: df.dp.vector_sum(["income"], norm="1", eps=1),
+        Wrong,
+        ["norm='1'", "number"],
+    ),
+    "vector_ord": (lambda df: df.dp.vector_sum(["income"], norm=1, ord=3, eps=1), Wrong, ["ord=3", "2", "1"]),
+    "vector_no_columns": (
+        lambda df: df.dp.vector_sum([], norm=1, eps=1),
+        Wrong,
+        ["vector_sum", "at least one"],
+    ),
+    "vector_of_text": (lambda df: df.dp.vector_sum(["income", "city"], norm=1, eps=1), Wrong, ["'city'"]),
+    "vector_typo": (lambda df: df.dp.vector_sum(["incom"], norm=1, eps=1), Wrong, ["'incom'", "'income'"]),
+    "vector_max_norm": (
+        lambda df: df.dp.vector_mean(["age"], max_norm=1, eps=1),
+        TypeError,
+        ["max_norm", "norm="],
+    ),
+    "vector_n": (lambda df: df.dp.vector_mean(["income"], norm=1, n=0, eps=1), Wrong, ["n=0"]),
+    "vector_expression": (
+        lambda df: df.dp.vector_sum([pl.col("income")], norm=1, eps=1),
+        TypeError,
+        ["vector_sum", "Expr"],
+    ),
+    "var_no_bounds": (lambda df: df.dp.clip_var("income", eps=1), Wrong, ["clip_var('income')", "bounds="]),
+    "var_word": (lambda df: df.dp.var("income", eps=1), AttributeError, ["'var'", "clip_var"]),
+    "std_word": (lambda df: df.dp.std("income", eps=1), AttributeError, ["'std'", "clip_std"]),
+    "std_of_text": (
+        lambda df: df.dp.clip_std("city", bounds=(0, 1), eps=1),
+        Wrong,
+        ["clip_std('city')", "cast"],
+    ),
+    "wmean_no_weights": (
+        lambda df: df.dp.clip_wmean("income", bounds=(0, 1), eps=1),
+        TypeError,
+        ["weights="],
+    ),
+    "wmean_weight": (
+        lambda df: df.dp.clip_wmean("income", weight="age", bounds=(0, 1), eps=1),
+        TypeError,
+        ["'weight'", "weights="],
+    ),
+    "wmean_weight_bounds": (
+        lambda df: df.dp.clip_wmean("income", weights="age", bounds=(0, 1), weight_bounds=(-1, 1), eps=1),
+        Wrong,
+        ["weight_bounds=(-1, 1)", "from 0"],
+    ),
+    "wmean_typo": (
+        lambda df: df.dp.clip_wmean("income", weights="ages", bounds=(0, 1), eps=1),
+        Wrong,
+        ["'ages'", "'age'"],
+    ),
+    "cov_one": (
+        lambda df: df.dp.clip_cov(["income"], bounds=(0, 1), eps=1),
+        Wrong,
+        ["clip_cov", "at least two"],
+    ),
+    "cov_twice": (lambda df: df.dp.clip_cov(["age", "age"], bounds=(0, 1), eps=1), Wrong, ["'age'", "once"]),
+    "cov_text": (
+        lambda df: df.dp.clip_cov("income", bounds=(0, 1), eps=1),
+        TypeError,
+        ["clip_cov", "str", "list"],
+    ),
+    "cov_no_bounds": (
+        lambda df: df.dp.clip_cov(["income", "age"], eps=1),
+        Wrong,
+        ["['income', 'age']", "bounds="],
+    ),
+    "corr_word": (lambda df: df.dp.corr(["income", "age"], eps=1), AttributeError, ["'corr'", "clip_corr"]),
+    "corr_typo": (
+        lambda df: df.dp.clip_corr(["income", "agee"], bounds=(0, 1), eps=1),
+        Wrong,
+        ["'agee'", "'age'"],
+    ),
+    "select_one": (lambda df: df.dp.select(["late"], eps=1), Wrong, ["select", "at least 2"]),
+    "select_k": (
+        lambda df: df.dp.select(["late", "income"], k=5, bounds=(0, 1), eps=1),
+        Wrong,
+        ["at least 5", "has 2"],
+    ),
+    "select_no_bounds": (lambda df: df.dp.select(["income", "age"], eps=1), Wrong, ["select", "bounds="]),
+    "select_text": (lambda df: df.dp.select("late", eps=1), TypeError, ["select", "str"]),
+    "units_of_rows": (lambda df: df.dp.count_units(eps=1), Wrong, ["count_units", "unit='user_id'"]),
+    "n_unique_typo": (lambda df: df.dp.n_unique("citi", eps=1), Wrong, ["'citi'", "'city'"]),
+    "n_unique_nothing": (lambda df: df.dp.n_unique(eps=1), TypeError, ["n_unique", "column"]),
+    "bounds_verb_of_text": (lambda df: df.dp.bounds("city", eps=1), Wrong, ["bounds('city')", "cast"]),
+    "bounds_range_nan": (
+        lambda df: df.dp.bounds("income", range=(0, NAN), eps=1),
+        Wrong,
+        ["range[1]", "nan"],
+    ),
+    "bounds_range_series": (
+        lambda df: df.dp.bounds("income", range=series(df, "income"), eps=1),
+        Wrong,
+        ["range"],
+    ),
+    "top_k_text": (lambda df: df.dp.top_k("city", "3", candidates=["a"], eps=1), Wrong, ["k='3'"]),
+    "top_k_typo": (
+        lambda df: df.dp.top_k("ciyt", 1, candidates=["a", "b"], eps=1),
+        Wrong,
+        ["'ciyt'", "'city'"],
+    ),
+    "top_k_series": (
+        lambda df: df.dp.top_k("city", 1, candidates=series(df, "city"), eps=1),
+        Wrong,
+        ["candidates=", "Series", "dp.public"],
+    ),
+    "top_k_no_k": (
+        lambda df: df.dp.top_k("city", candidates=["a"], eps=1),
+        TypeError,
+        ["needs a k", "'x', 3"],
+    ),
+    "histogram_typo": (
+        lambda df: df.dp.histogram("incme", edges=[0, 1], eps=1),
+        Wrong,
+        ["'incme'", "'income'"],
+    ),
+    "histogram_bins": (lambda df: df.dp.histogram("income", bins=10, eps=1), TypeError, ["'bins'", "edges="]),
+    "histogram_series": (
+        lambda df: df.dp.histogram("income", edges=series(df, "income"), eps=1),
+        Wrong,
+        ["edges=", "Series", "dp.public"],
+    ),
+    "quantile_typo": (
+        lambda df: df.dp.quantile("incme", 0.5, bounds=(0, 1), eps=1),
+        Wrong,
+        ["'incme'", "'income'"],
+    ),
+    "quantile_no_q": (
+        lambda df: df.dp.quantile("income", bounds=(0, 1), eps=1),
+        TypeError,
+        ["needs a q", "0.5"],
+    ),
+    "quantile_ci": (lambda df: df.dp.median("income", bounds=(0, 1), ci=2, eps=1), Wrong, ["ci=2"]),
+    "quantile_expression": (
+        lambda df: df.dp.quantile(pl.col("income"), 0.5, bounds=(0, 1), eps=1),
+        TypeError,
+        ["quantile", "Expr"],
+    ),
+    "iqr_no_bounds": (lambda df: df.dp.iqr("income", eps=1), Wrong, ["iqr('income')", "bounds="]),
+    "count_expression": (lambda df: df.dp.count(pl.col("income"), eps=1), TypeError, ["count", "Expr"]),
+    "sum_of_series": (
+        lambda df: df.dp.clip_sum(series(df, "income"), bounds=(0, 1), eps=1),
+        TypeError,
+        ["clip_sum", "Series"],
+    ),
+    "series_plan": (lambda df: series(df, "income").dp.plan, TypeError, ["Series", "df.dp.plan.count"]),
+    "series_quantile": (
+        lambda df: series(df, "income").dp.quantile(0.5, eps=1),
+        TypeError,
+        ["Series", "quantile"],
+    ),
+    # ---- options ----
+    "max_rows_no_unit": (lambda df: df.dp.count(eps=1, max_rows=3), Wrong, ["max_rows=", "unit='user_id'"]),
+    "max_groups_no_unit": (
+        lambda df: df.dp.groupby("city", keys=["a"], max_groups=2).count(eps=1),
+        Wrong,
+        ["max_groups=", "unit='user_id'"],
+    ),
+    "max_rows_grouped": (
+        lambda df: df.dp.groupby("city", keys=["a"]).count(eps=1, max_rows=2),
+        Wrong,
+        ["max_rows=", "max_rows_per_group="],
+    ),
+    "max_groups_half": (
+        lambda df: df.dp.groupby("city", keys=["a"], max_groups=0.5).count(eps=1),
+        Wrong,
+        ["max_groups=0.5", "whole number"],
+    ),
+    "threshold_word": (
+        lambda df: df.dp.groupby("city").count(eps=1, delta=1e-6, threshold="people"),
+        Wrong,
+        ["threshold='people'", "'units' or 'rows'"],
+    ),
+    "threshold_ungrouped": (
+        lambda df: df.dp.count(eps=1, threshold="rows"),
+        Wrong,
+        ["threshold=", "leave it out"],
+    ),
+    "request_id_here": (lambda df: df.dp.count(eps=1, request_id="q"), Wrong, ["request_id=", "ledger"]),
+    "request_id_number": (lambda df: df.dp.count(eps=1, request_id=7), Wrong, ["request_id=7", "text"]),
+    "loss_word": (lambda df: df.dp.count(eps=1, loss="l2"), Wrong, ["loss='l2'", "'l1'"]),
+    "loss_named": (
+        lambda df: df.dp.count(eps=1, loss="l1", mechanism="laplace"),
+        Wrong,
+        ["loss=", "'laplace'"],
+    ),
+    "keys_of_keys": (lambda df: df.dp.groupby("city", keys=["a"]).keys(eps=1, delta=1e-6), Wrong, ["keys="]),
+    "keys_no_delta": (lambda df: df.dp.groupby("city").keys(eps=1), Wrong, ["delta=1e-6"]),
+    "rows_negative": (lambda df: df.dp.count(error=3, rows=-5), Wrong, ["rows=-5", "rows=1000"]),
+    "mechanism_lookup": (lambda df: dp.mechanism("laplce"), Law, ["'laplce'", "'laplace'"]),
+    "module_typo": (lambda df: dp.tradeof, AttributeError, ["'tradeof'", "'tradeoff'"]),
+    "module_hist": (lambda df: dp.hist, AttributeError, ["'hist'", "dp.histogram"]),
+    # ---- partitions ----
+    "partition_no_keys": (lambda df: df.dp.partition_by("city", eps=1), Wrong, ["keys="]),
+    "partition_no_cap": (lambda df: df.dp.partition_by("city", keys=["a"]), Wrong, ["eps=", "rho="]),
+    "partition_both": (
+        lambda df: df.dp.partition_by("city", keys=["a"], eps=1, rho=1),
+        Wrong,
+        ["eps=", "rho="],
+    ),
+    "partition_rho_delta": (
+        lambda df: df.dp.partition_by("city", keys=["a"], rho=1, delta=1e-6),
+        Wrong,
+        ["delta=", "rho="],
+    ),
+    "partition_nothing": (lambda df: df.dp.partition_by(keys=["a"], eps=1), Wrong, ["at least one column"]),
+    "partition_typo": (lambda df: df.dp.partition_by("ctiy", keys=["a"], eps=1), Wrong, ["'ctiy'", "'city'"]),
+    # ---- sessions ----
+    "session_delta": (lambda df: dp.Session(eps=1, delta=1), Wrong, ["delta=1", "less than 1"]),
+    "session_neighbors": (
+        lambda df: dp.Session(eps=1, neighbors="replace"),
+        Wrong,
+        ["'replace'", "'replace_one'"],
+    ),
+    "session_accountant": (
+        lambda df: dp.Session(eps=1, delta=1e-6, accountant="zcpd"),
+        Wrong,
+        ["accountant='zcpd'", "'zcdp'"],
+    ),
+    "session_pld": (
+        lambda df: dp.Session(eps=1, delta=1e-6, accountant="pld"),
+        Wrong,
+        ["accountant='pld'", "no filter", "report"],
+    ),
+    "session_pure_zcdp": (lambda df: dp.Session(eps=1, accountant="zcdp"), Wrong, ["'zcdp'", "delta=1e-6"]),
+    "session_order": (lambda df: dp.Session(eps=1, delta=1e-6, order=3), Wrong, ["order=3", "rdp"]),
+    "session_rho_delta": (lambda df: dp.Session(rho=1, delta=1e-6), Wrong, ["rho=", "delta_calls="]),
+    "session_eps_rho": (lambda df: dp.Session(eps=1, rho=1), Wrong, ["eps=", "rho=", "not both"]),
+    "session_delta_calls": (
+        lambda df: dp.Session(eps=1, delta=1e-6, delta_calls=1e-5),
+        Wrong,
+        ["delta_calls=1e-05", "delta=1e-06"],
+    ),
+    "session_unit_number": (lambda df: dp.Session(eps=1, unit=3), TypeError, ["unit=", "int"]),
+    "session_unit_twice": (lambda df: dp.Session(eps=1, unit=["a", "a"]), Wrong, ["unit=['a', 'a']", "once"]),
+    "session_user": (lambda df: dp.Session(eps=1, user="a"), TypeError, ["'user'", "unit="]),
+    "session_scope": (lambda df: dp.Session(eps=1, scope="a"), Wrong, ["scope='a'", "ledger="]),
+    "session_strict": (lambda df: dp.Session(eps=1, strict="yes"), Wrong, ["strict='yes'", "True or False"]),
+    "session_max_rows": (lambda df: dp.Session(eps=1, max_rows=2), Wrong, ["max_rows", "unit="]),
+    "session_no_ledger": (
+        lambda df: dp.Session(ledger="nowhere.db"),
+        Book,
+        ["nowhere.db", "dp.Ledger.create"],
+    ),
+    "session_ledger_number": (lambda df: dp.Session(ledger=3), TypeError, ["path", "int"]),
+    "split_zero": (lambda df: dp.Session(eps=1).split(0), Wrong, ["split", "0"]),
+    "split_more": (lambda df: dp.Session(eps=1).split({"a": 0.7, "b": 0.7}), Wrong, ["1.4", "at most 1"]),
+    "split_by": (lambda df: dp.Session(eps=1).split(2, by="eps_"), Wrong, ["by='eps_'", "'rho'"]),
+    "report_word": (lambda df: dp.Session(eps=1).report(accountant="renyi"), Wrong, ["'renyi'", "'rdp'"]),
+    "report_delta": (lambda df: dp.Session(eps=1).report(delta=1e-6), Wrong, ["delta=", "accountant="]),
+    "label_nowhere": (lambda df: dp.Session(eps=1)["n"], KeyError, ["'n'", "s.releases"]),
+    "last_of_nothing": (lambda df: dp.Session(eps=1).last, Wrong, ["Nothing has been released"]),
+    # ---- ledgers ----
+    "ledger_no_budget": (lambda df: dp.Ledger.create("nowhere.db"), Wrong, ["eps=", "rho="]),
+    "ledger_positional": (lambda df: dp.Ledger.create("nowhere.db", 1), TypeError, ["create", "eps="]),
+    "ledger_window": (
+        lambda df: dp.Ledger.create("nowhere.db", eps=1, window="3 moons"),
+        Wrong,
+        ["'3 moons'", "30d"],
+    ),
+    "ledger_per_scope": (
+        lambda df: dp.Ledger.create("nowhere.db", eps=1, per_scope=0.1),
+        Wrong,
+        ["per_scope=0.1"],
+    ),
+    "ledger_epsilon": (
+        lambda df: dp.Ledger.create("nowhere.db", epsilon=1),
+        TypeError,
+        ["'epsilon'", "eps="],
+    ),
+    "ledger_unit": (lambda df: dp.Ledger.create("nowhere.db", eps=1, unit=3), TypeError, ["unit=", "int"]),
+    "ledger_missing": (lambda df: dp.Ledger("nowhere.db"), Book, ["nowhere.db", "does not exist"]),
+    # ---- budget plans ----
+    "plan_allocation": (lambda df: plan_of(df, eps=1, allocation="evenly"), Wrong, ["'evenly'", "'even'"]),
+    "plan_no_queries": (lambda df: dp.BudgetPlan(df, {}, eps=1), TypeError, ["queries="]),
+    "plan_queries_list": (
+        lambda df: dp.BudgetPlan(df, [dp.count()], eps=1),
+        TypeError,
+        ["queries=", "mapping"],
+    ),
+    "plan_query_word": (lambda df: dp.BudgetPlan(df, {"n": "count"}, eps=1), TypeError, ["'n'", "str"]),
+    "plan_no_budget": (lambda df: plan_of(df), Wrong, ["budget", "eps=1"]),
+    "plan_epsilon": (lambda df: plan_of(df, epsilon=1), TypeError, ["'epsilon'", "eps="]),
+    "plan_source_typo": (
+        lambda df: dp.BudgetPlan({"people": df}, {"n": dp.query(dp.count(), source="peple")}, eps=1),
+        Wrong,
+        ["query 'n'", "'peple'", "'people'"],
+    ),
+    "plan_column_typo": (
+        lambda df: dp.BudgetPlan(df, {"n": dp.clip_mean("incom", bounds=(0, 1))}, eps=1),
+        Wrong,
+        ["query 'n'", "'incom'", "'income'"],
+    ),
+    "plan_ledger_name": (lambda df: plan_of(df, eps=1, ledger="b.db"), Wrong, ["ledger=", "name="]),
+    "plan_share": (
+        lambda df: dp.BudgetPlan(df, {"n": dp.query(dp.count(), share=2)}, eps=1),
+        Wrong,
+        ["share=2", "at most 1"],
+    ),
+    "plan_progress": (lambda df: plan_of(df, eps=1).run(progress="bar"), TypeError, ["progress=", "str"]),
+    "plan_output": (
+        lambda df: dp.BudgetPlan(df, {"n": dp.query(dp.count(), outputs=["n.xlsx"])}, eps=1),
+        Wrong,
+        ["n.xlsx", ".parquet"],
+    ),
+    "plan_error_rows": (
+        lambda df: dp.BudgetPlan(
+            df, {"m": dp.query(dp.clip_mean("income", bounds=(0, 1)), error=0.1)}, eps=1
+        ),
+        Wrong,
+        ["query 'm'", "rows="],
+    ),
+    "query_nothing": (lambda df: dp.query(), TypeError, ["statistic", "dp.count()"]),
+    "query_word": (lambda df: dp.query("count"), TypeError, ["str", "dp.count()"]),
+    "file_missing": (lambda df: dp.BudgetPlan.from_release_file("nowhere.toml"), Wrong, ["nowhere.toml"]),
+    # ---- before spending, and after ----
+    "tradeoff_frame": (lambda df: dp.tradeoff(df, eps=[1]), TypeError, ["df.dp.plan"]),
+    "tradeoff_nothing": (lambda df: dp.tradeoff(df.dp.plan.count(eps=1)), Wrong, ["eps=", "rho="]),
+    "tradeoff_text": (lambda df: dp.tradeoff(df.dp.plan.count(eps=1), eps="1"), Wrong, ["eps='1'", "list"]),
+    "tradeoff_zero": (lambda df: dp.tradeoff(df.dp.plan.count(eps=1), eps=[1, 0]), Wrong, ["eps[1]=0"]),
+    "tradeoff_rows": (
+        lambda df: dp.tradeoff(df.dp.plan.clip_mean("income", bounds=(0, 1), eps=1), eps=[1]),
+        Wrong,
+        ["'income_mean'", "rows="],
+    ),
+    "tradeoff_own": (
+        lambda df: dp.tradeoff(df.dp.plan.agg(n=dp.count(eps=1), eps=1), eps=[1]),
+        Wrong,
+        ["epsilons of their own", "eps="],
+    ),
+    "tradeoff_keys": (
+        lambda df: dp.tradeoff(df.dp.plan.groupby("city").keys(eps=1, delta=1e-6), eps=[1]),
+        Wrong,
+        ["no error"],
+    ),
+    "explain_rows": (lambda df: df.dp.plan.count(eps=1).explain(rows=-1), Wrong, ["rows=-1"]),
+    "explain_relative": (
+        lambda df: df.dp.plan.count(eps=1).explain(relative_to="3"),
+        Wrong,
+        ["relative_to='3'"],
+    ),
+    "advise_nothing": (lambda df: dp.advise(), Wrong, ["eps=", "rho="]),
+    "advise_question": (lambda df: dp.advise(eps=1, question="avg"), Wrong, ["'avg'", "'mean'"]),
+    "advise_releases": (lambda df: dp.advise(eps=1, releases=1.5), Wrong, ["releases=1.5", "whole"]),
+    "consistent_frames": (lambda df: dp.consistent(df, df), TypeError, ["consistent", "released"]),
+    "ratio_numbers": (lambda df: dp.ratio(1, 2), TypeError, ["ratio", "int"]),
+    "conversion_rho": (lambda df: dp.eps_of_rho(-1, 1e-6), Wrong, ["rho=-1"]),
+    "conversion_delta": (lambda df: dp.rho_of_eps(1, 2), Wrong, ["delta=2"]),
+    "frame_of_list": (lambda df: dp.frame([df]), TypeError, ["dp.frame", "list"]),
+}
