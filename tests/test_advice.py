@@ -89,6 +89,13 @@ def test_gaussian_noise_wins_where_enough_numbers_move_together(eps, below, abov
     assert dp.advise(eps=eps, delta=1e-6, groups=above).mechanism == "gaussian"
 
 
+@pytest.mark.parametrize(("eps", "below", "above"), [(0.5, 8, 9), (1, 9, 10), (3, 11, 12)])
+def test_gaussian_noise_wins_where_enough_counts_are_asked(eps, below, above):
+    """The numbers in the documentation."""
+    assert dp.advise(eps=eps, delta=1e-6, releases=below).mechanism == "laplace"
+    assert dp.advise(eps=eps, delta=1e-6, releases=above).mechanism == "gaussian"
+
+
 def test_the_noise_is_that_of_known_formulas():
     table = dp.advise(eps=1, delta=1e-6, question="sum").table
     of = {}
