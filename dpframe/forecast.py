@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from dpframe.budget import Cost, Event, Number, rational
+from dpframe.budget import Cost, Event, rational
 from dpframe.errors import InputError, LedgerError, NoSession, show, typed
 from dpframe.mechanisms.base import Target
 from dpframe.session import Session, current
@@ -248,6 +248,3 @@ def tradeoff(
 
 def _error_names(plan: Plan) -> list[str]:
     return ["error"] if len(plan.outputs) == 1 else [f"{o.name}_error" for o in plan.outputs]
-
-
-__all__ = ["Forecast", "Number", "forecast", "tradeoff"]
