@@ -429,7 +429,7 @@ FAULTS = (
     Fault(
         "a retry is charged twice to the session",
         "charging.py",
-        "        if not replayed:\n            after = _grants(chain, asked, label)",
+        "        if not replayed and not goes_on:\n            after = _grants(chain, asked, label)",
         "        if chain:\n            after = _grants(chain, asked, label)",
         _LEDGER,
     ),
