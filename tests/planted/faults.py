@@ -86,14 +86,14 @@ FAULTS = (
     ),
     Fault(
         "max_groups is not in the noise",
-        "planner.py",
+        "draft.py",
         "self.groups = (bounding.groups or 1) if bounding else 1",
         "self.groups = 1",
         _UNITS,
     ),
     Fault(
         "rows of a unit are not in the noise",
-        "planner.py",
+        "draft.py",
         "self.rows = bounding.rows if bounding else 1",
         "self.rows = 1",
         _UNITS,
@@ -255,7 +255,7 @@ FAULTS = (
     # ---- keys that nobody listed ----
     Fault(
         "delta of found keys is not charged",
-        "planner.py",
+        "draft.py",
         'return compose((event, Event(Fraction(0), keys_delta, Fraction(0), kind="keys")))',
         "return event",
         _UNKNOWN,
@@ -276,7 +276,7 @@ FAULTS = (
     ),
     Fault(
         "the threshold of a sum of draws is that of one draw",
-        "planner.py",
+        "draft.py",
         "least = least_threshold(noise, len(where), most,",
         "least = least_threshold(noise, 1, most,",
         _UNKNOWN,
