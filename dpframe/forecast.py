@@ -6,7 +6,7 @@ no frame is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -115,7 +115,9 @@ def _asked(left: Cost) -> str:
 
 
 class Types:
-    """Column types by name: all that planning needs of a frame."""
+    """Column types by name: all that planning needs of a frame. What the frame lacks was checked when it was asked."""
+
+    lacks: Mapping[str, str] = {}
 
     def __init__(self, columns: Iterable[Column]) -> None:
         self._columns = {c.name: c for c in columns}

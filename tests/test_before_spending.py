@@ -186,6 +186,7 @@ def test_a_plan_that_is_planned_anew_at_its_own_price_is_itself():
             FRAME.dp.plan.clip_sum("x", **BOUNDS, max_rows=2, eps=1, mechanism="staircase"),
             FRAME.dp.plan.count(rho=0.1, max_rows=1),
             FRAME.dp.plan.median("x", **BOUNDS, max_rows=2, eps=1),
+            FRAME.dp.plan.n_unique("g", max_rows=2, eps=1),
         ]
     for bound in plans:
         assert replanned(bound.plan, bound.plan.target) == bound.plan
