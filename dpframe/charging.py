@@ -215,7 +215,9 @@ def _grants(chain: tuple[Session, ...], asked: Charge, label: str | None) -> lis
         state, component = s._budget.grant(asked.event, s._state, name)
         if state is None:
             divided = s._part or s._whole is not None
-            raise exceeded(s._budget, s._state, asked, component, label, divided=divided)
+            raise exceeded(
+                s._budget, s._state, asked, component, label, divided=divided, around=s is not chain[0]
+            )
         after.append(state)
     return after
 

@@ -100,11 +100,13 @@ def exceeded(
     whose: str = "",
     *,
     divided: bool = False,
+    around: bool = False,
 ) -> BudgetExceeded:
     """The refusal of a charge: what was asked, what remains, which part ran out, what would fit.
 
     ``whose`` names the budget of a ledger; without it, it is a session's. ``divided``: the budget is a share
-    of another's, so that no accountant could be chosen for it.
+    of another's, so that no accountant could be chosen for it. ``around``: it is that of a session around the
+    one that was asked.
     """
     remaining, kind = budget.remaining(state), "ledger" if whose else "session"
     fits = _what_fits(budget, remaining, charge.event, kind, divided)
@@ -114,7 +116,7 @@ def exceeded(
         text = _other_law(budget, charge, what, kind)
     elif component == "delta":
         where = "when the ledger is created" if whose else "as in dp.Session(eps=1, delta=1e-6)"
-        text = f"This {kind} has no delta. Hint: delta=1e-6 {where}"
+        text = f"{'it' if around else f'This {kind}'} has no delta. Hint: delta=1e-6 {where}"
         if budget.delta_calls or budget.delta:
             text = (
                 f"delta is used up: {what} asks for delta={show(requested.delta)}; single calls may use"
@@ -146,6 +148,7 @@ def exceeded(
         text = f"eps is used up: {what} asks for {asked}; {granted}{closed}{fits}"
         if _gaussian(charge.event) and remaining.rho:
             text += f" Hint: rho={_digits(remaining.rho, math.floor)}"
+    whose = "The session around this one pays, too" if around else whose
     text = f"{whose}: {text}" if whose else text
     return BudgetExceeded(text, requested=requested, remaining=remaining, component=component, label=label)
 

@@ -451,6 +451,20 @@ def test_a_prepared_plan_charges_at_every_release():
 # ---- refusals: cases 35, 50, 52 ----
 
 
+def test_a_refusal_by_a_session_around_says_that_it_is_not_the_one_that_was_asked():
+    with dp.Session(eps=1) as outer, dp.Session(eps=5, delta=1e-6) as inner:
+        with pytest.raises(dp.BudgetExceeded, match=r"session around this one.*no delta"):
+            DF.dp.groupby("g").count(eps=0.1, delta=1e-7)
+        with pytest.raises(
+            dp.BudgetExceeded, match=r"session around this one.*eps=2; at most eps=1 .* of eps=1\."
+        ):
+            DF.dp.count(eps=2)
+        with pytest.raises(dp.BudgetExceeded, match=r"^eps is used up: .* of eps=5\."):  # its own
+            DF.dp.count(eps=6)
+    assert outer.spent == 0
+    assert inner.spent == 0
+
+
 def test_a_refusal_says_which_part_ran_out():
     s = dp.Session(eps=1)
     DF.dp.count(eps=0.7, session=s)
