@@ -105,7 +105,9 @@ def turns(
             left = total - spent - sum((fixed[x] for x in names[i:] if x in fixed), Fraction(0))
             if left <= 0:
                 raise QueryError(
-                    n, f"nothing is left for it of {show(total)}. Hint: a larger budget, or smaller amounts"
+                    n,
+                    f"nothing is left for it of {show(total)}: the other queries take {show(total - left)}. Hint: a"
+                    " larger budget, or smaller amounts",
                 )
             weights = [queries[x].weight or Fraction(1) for x in later]
             amount = left * weights[0] / sum(weights)

@@ -226,7 +226,7 @@ def question(a: Any, name: str | None) -> stats.Aggregate:
         where = f"{name}=" if name else "agg: "
         raise TypeError(
             f"{where}{type(a).__name__} is not a question that dpframe can make private."
-            " Hint: dp.count(), dp.clip_sum(...), dp.clip_mean(...)"
+            " Hint: dp_agg(n=dp.count(), mean=dp.clip_mean('x', bounds=(0, 100)), eps=0.5)"
         )
     return a if name is None else a.alias(name)
 

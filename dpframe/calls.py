@@ -92,6 +92,7 @@ MEANT_VERBS = {
     "nlargest": "top_k",
 }
 _STATISTICS = ("describe",)
+_CROSSED = ("crosstab", "pivot", "pivot_table")
 _EXTREMES = {"min": "0.01", "max": "0.99"}
 _ELSEWHERE = {
     "unit": "dp.Session(eps=1, unit='user_id')",
@@ -100,6 +101,9 @@ _ELSEWHERE = {
     "eps": "groupby(...).dp_agg(..., eps=0.5)",
     "delta": "groupby(...).dp_agg(..., delta=1e-6)",
     "ci": "groupby(...).dp_agg(..., ci=0.95)",
+    "by": "groupby('city', keys=[...])",
+    "groupby": "groupby('city', keys=[...])",
+    "group_by": "groupby('city', keys=[...])",
 }
 
 
@@ -130,7 +134,7 @@ def checked(more: Sequence[str] = ()) -> Callable[[F], F]:
                 names = [p.name.replace("column", "the column") for p in positional]
                 first = f"only {' and '.join(names)}" if names else "nothing"
                 raise TypeError(
-                    f"{title} takes {first} by position, and {given} arguments came so. Hint: name the"
+                    f"{title} takes {first} by position, and {given} came so. Hint: name the"
                     f" {'rest' if positional else 'arguments'}, e.g. {_example(title, named)}"
                 )
             if not open_names:
@@ -221,6 +225,10 @@ def unknown_verb(owner: str, name: str, known: Sequence[str], columns: Sequence[
         return UnknownName(
             f"{owner} has no {name!r}: it is one row's value. Hint: an extreme quantile, {owner}.quantile('x',"
             f" {_EXTREMES[name]}, bounds=(0, 100), eps=0.5)"
+        )
+    if name in _CROSSED:
+        return UnknownName(
+            f"{owner} has no {name!r}. Hint: df.dp.groupby('a', 'b', keys={{'a': [...], 'b': [...]}}).count(eps=0.5)"
         )
     if name in _STATISTICS:
         return UnknownName(

@@ -184,7 +184,7 @@ def _groups(request: Request, column: Any) -> tuple[tuple[Column, ...], KeyTable
 def _check_number(a: Aggregate, column: Column) -> None:
     if column.kind not in MEASURABLE:
         fix = {
-            "string": f"cast {column.name!r} to a number first",
+            "string": f"cast {column.name!r} to a number first; for a CSV in a release file, types = {{ {column.name} = 'float' }}",
             "object": f"if it holds numbers, give it a dtype first, e.g. df[{column.name!r}].astype(float)",
             "duration": "turn it into a number of a unit you name, e.g. seconds",
             "datetime": "turn it into a number of a unit you name, e.g. days since a date",
@@ -241,7 +241,7 @@ def solve_error(request: Request, source: Any, policy: Policy, error: float, row
         if any(v is None for v in values):
             raise InputError(
                 "error= depends on how many rows there are: give a public guess as rows=, for planning only."
-                " Hint: error=500, rows=10_000"
+                f" Hint: error={error:g}, rows=10_000"
             )
         return bool(max(values) <= error)
 

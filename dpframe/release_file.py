@@ -16,7 +16,7 @@ import numpy as np
 
 from dpframe.atomic import write_atomic
 from dpframe.budget_plan import BudgetPlan
-from dpframe.calls import _MEANT
+from dpframe.calls import _MEANT, MEANT_VERBS
 from dpframe.engine_uri import EngineTable
 from dpframe.errors import DPError, InputError, MechanismError, did_you_mean, typed
 from dpframe.keys import Public
@@ -196,7 +196,8 @@ class _Reader:
         raw, known = self._at(at), statistics()
         verb = raw.get("statistic")
         if not isinstance(verb, str) or verb not in known:
-            near = did_you_mean(verb, known) if isinstance(verb, str) else did_you_mean("", known)
+            meant = MEANT_VERBS.get(str(verb))
+            near = f"Hint: statistic = {meant!r}" if meant in known else did_you_mean(str(verb or ""), known)
             self._fail((*at, "statistic"), f"there is no statistic {typed(verb)}. {near}")
         parameters = _parameters(verb)
         table = self._table(at, (*others, *parameters))

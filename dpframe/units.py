@@ -36,12 +36,18 @@ def make_bounding(
                 " dp.Session(eps=1, unit='user_id')"
             )
         return None
+    name = policy.unit_name
     for u in policy.unit:
-        c = column(u)
+        try:
+            c = column(u)
+        except InputError as e:
+            raise InputError(
+                f"The session protects {name}, and {u!r} must be in every frame that is asked. {e} Hint: keep {u!r} in"
+                " the frame, or ask in another session"
+            ) from None
         inner = c.native if c.kind == "categorical" else c
         if inner.kind in ("other", "interval", "time"):
             raise InputError(f"The unit {u!r} is {c.text}, which does not identify anybody.")
-    name = policy.unit_name
     if not grouped:
         if limits.max_rows is None and rows_matter:
             raise InputError(

@@ -121,7 +121,7 @@ def test_a_scope_names_the_files_of_a_night(folder):
     ("old", "new", "says"),
     [
         ("[budget]", "[bugdet]", "job.toml:4: there is no key 'bugdet' here"),
-        ("eps = 0.25", "eps = 2.5", "job.toml:13: nothing is left for it of 1"),
+        ("eps = 0.25", "eps = 2.5", "job.toml:13: nothing is left for it of 1: the other queries take 2.5."),
         ('outputs = "total.csv"', "", "'total' has no outputs="),
         ("people.parquet", "none.parquet", "job.toml:3: There is no readable file"),
     ],

@@ -522,14 +522,18 @@ CALLS = {
         TypeError,
         ["m=", "Expr", "dp.clip_mean"],
     ),
-    "agg_dict": (lambda df: df.dp.agg({"income": "mean"}, eps=1), TypeError, ["dict", "dp.clip_mean"]),
+    "agg_dict": (
+        lambda df: df.dp.agg({"income": "mean"}, eps=1),
+        TypeError,
+        ["dict", "mean=dp.clip_mean('x', b"],
+    ),
     "agg_words": (lambda df: df.dp.agg(n="count", eps=1), TypeError, ["n", "dp.count()"]),
     "agg_pandas_tuple": (
         lambda df: df.dp.agg(n=("income", "mean"), eps=1),
         TypeError,
         ["n=", "tuple", "dp.clip_mean"],
     ),
-    "agg_function": (lambda df: df.dp.agg(n=dp.count, eps=1), TypeError, ["n=", "dp.count()"]),
+    "agg_function": (lambda df: df.dp.agg(n=dp.count, eps=1), TypeError, ["n=function", "n=dp.count()"]),
     "agg_nothing": (lambda df: df.dp.agg(eps=1), TypeError, ["agg", "dp.count()"]),
     "agg_key_name": (
         lambda df: df.dp.groupby("city", keys=["c2"]).dp_agg(city=dp.count(), eps=1),

@@ -129,9 +129,9 @@ def test_a_release_file_is_a_plan(folder):
         ('name = "rows"', 'name = "rows"\nsource = "b"', 12, "source='b' is not one"),
         # statistics
         ('"clip_sum"', '"clip_summ"', 32, "there is no statistic 'clip_summ'. Did you mean 'clip_sum'"),
-        ('"clip_mean"', '"mean"', 26, "there is no statistic 'mean'"),
+        ('"clip_mean"', '"mean"', 26, "there is no statistic 'mean'. Hint: statistic = 'clip_mean'"),
         ('column = "x"\nbounds = [\n', 'column = "y"\nbounds = [\n', 33, "There is no column 'y'"),
-        ('column = "x"\nbounds = [\n', 'column = "city"\nbounds = [\n', 33, "not numbers"),
+        ('column = "x"\nbounds = [\n', 'column = "city"\nbounds = [\n', 33, "types = { city = 'float' }"),
         ("bounds = [0, 100]", "bounds = [100, 0]", 28, "the wrong way round"),
         ("bounds = [0, 100]", "bounds = [5, 5]", 28, "are equal"),
         ("  100,\n", "  nan,\n", 36, "must be finite"),

@@ -371,5 +371,32 @@ MORE = {
     "ratio_numbers": (lambda df: dp.ratio(1, 2), TypeError, ["ratio", "int"]),
     "conversion_rho": (lambda df: dp.eps_of_rho(-1, 1e-6), Wrong, ["rho=-1"]),
     "conversion_delta": (lambda df: dp.rho_of_eps(1, 2), Wrong, ["delta=2"]),
-    "frame_of_list": (lambda df: dp.frame([df]), TypeError, ["dp.frame", "list"]),
+    "frame_of_list": (lambda df: dp.frame([df]), TypeError, ["dp.frame", "list", "connection.table("]),
+    # ---- habits of pandas ----
+    "crosstab": (
+        lambda df: df.dp.crosstab("city", "age"),
+        AttributeError,
+        ["crosstab", "groupby('a', 'b', keys="],
+    ),
+    "pivot_table": (
+        lambda df: df.dp.pivot_table("age"),
+        AttributeError,
+        ["pivot_table", "groupby('a', 'b', keys="],
+    ),
+    "groupby_by": (lambda df: df.dp.groupby(by="city"), TypeError, ["'by'", "groupby('city', keys=[...])"]),
+    "count_by": (
+        lambda df: df.dp.count(groupby="city", eps=1),
+        TypeError,
+        ["'groupby'", "groupby('city', keys="],
+    ),
+    "error_without_rows": (
+        lambda df: df.dp.plan.clip_mean("income", bounds=(0, 1), error=0.25),
+        Wrong,
+        ["error=0.25, rows=10_000"],
+    ),
+    "unit_not_in_the_frame": (
+        lambda df: df.dp.count(eps=1, max_rows=1, session=dp.Session(eps=1, unit="who")),
+        Wrong,
+        ["The session protects who", "no column 'who'", "keep 'who' in the frame"],
+    ),
 }

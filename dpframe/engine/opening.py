@@ -38,7 +38,7 @@ def as_source(frame: Any) -> Any:
         return _elsewhere(frame, *family)
     raise TypeError(
         "dp.frame takes a pandas or Polars frame, a PyArrow table, a DuckDB relation, an Ibis table, or a SQLFrame,"
-        f" PySpark or Dask DataFrame, not a {type(frame).__module__}.{type(frame).__qualname__}. Hint: dp.frame(df)"
+        f" PySpark or Dask DataFrame, not a {type(frame).__module__}.{type(frame).__qualname__}. Hint: dp.frame(df), dp.frame(connection.table('visits'))"
     )
 
 
