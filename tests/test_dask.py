@@ -128,7 +128,7 @@ def test_other_processes(no_noise):
 
 
 def test_a_partition_is_brought_to_the_types_that_the_frame_declares(no_noise):
-    """One that can't be fails the release, without a word of what was in it."""
+    """Cells that can't be are missing; a partition that fails in Dask fails the release, without a word of what was in it."""
 
     def halves(part):
         return part.assign(i=part["i"].astype("float64" if part.index[0] else "int64"))
@@ -137,10 +137,12 @@ def test_a_partition_is_brought_to_the_types_that_the_frame_declares(no_noise):
     declared = dd.from_pandas(whole, npartitions=2).map_partitions(halves, meta=whole.iloc[:0])
     with dp.Session(eps=10) as s:
         assert dp.frame(declared).clip_sum("i", bounds=(0, 9), eps=1) == 10
-        broken = declared.map_partitions(lambda p: p.assign(i="canary-4711"), meta=whole.iloc[:0])
+        text = declared.map_partitions(lambda p: p.assign(i="canary-4711"), meta=whole.iloc[:0])
+        assert dp.frame(text).count("i", eps=1) == 0
+        broken = text.map_partitions(lambda p: p.assign(i=p["i"].astype(int)), meta=whole.iloc[:0])
         with pytest.raises(dp.ReleaseFailed) as failed:
             dp.frame(broken).clip_sum("i", bounds=(0, 9), eps=1)
-        assert s.spent == 2
+        assert s.spent == 3
     assert "canary" not in str(failed.value)
     assert failed.value.__context__ is None
 
@@ -188,3 +190,32 @@ def test_only_dataframes_are_taken():
 
 def test_a_frame_shows_no_cell():
     assert repr(dp.frame(make(TABLE))).startswith("<df.dp of <Dask DataFrame with 4 columns>")
+
+
+def test_a_cell_that_does_not_fit_the_declared_type_is_missing(no_noise):
+    """One row must not decide whether there is an answer: a partition may hold other types than it says."""
+    whole = pd.DataFrame({"x": [0, 1, 2, 3], "b": [True] * 4, "t": pd.to_datetime(["2020-01-01"] * 4)})
+
+    def made(wrong, x, b, t):
+        return pd.DataFrame({"x": x, "b": b, "t": t}) if wrong else whole
+
+    weird = [
+        (
+            [0.0, 1.0, None, float("inf")],
+            [True, None, "no", True],
+            ["2020-01-01", "never", None, "2020-01-01"],
+        ),
+        ([None] * 4, [None] * 4, [None] * 4),
+        (["0", "1", "one", "1.5e"], [True, False, None, True], whole["t"].astype("datetime64[s]")),
+        ([1.0, 1e300, -1e300, 2.0**63], whole["b"], whole["t"]),
+    ]
+    expected = [(6, 7, 6, 7), (4, 4, 4, 6), (6, 7, 8, 7), (5, 8, 8, 7)]
+    for (x, b, t), (n_x, n_b, n_t, total) in zip(weird, expected):
+        frame = dd.from_map(made, [False, True], x=x, b=b, t=t, meta=whole.iloc[:0])
+        with dp.Session(eps=100):
+            door = dp.frame(frame)
+            assert door.count(eps=1) == 8
+            assert [door.count(c, eps=1) for c in "xbt"] == [n_x, n_b, n_t]
+            assert door.clip_sum("x", bounds=(0, 10), eps=1) == total
+            listed = door.groupby("x", keys=[1, 2]).count(eps=1)
+            assert listed["count"].sum() == 2 + (total == 7)

@@ -135,12 +135,42 @@ class DaskSource:
 
 def _asked(question: Any, types: pd.Series[Any], part: pd.DataFrame) -> Any:
     """The answer of one partition, whose columns have the types that the frame declares."""
-    other = {
-        c: t
-        for c, t in types.items()
-        if t != part[c].dtype and not isinstance(t, pd.CategoricalDtype)  # categories differ by partition
-    }
-    return question.ask(PandasSource(part.astype(other) if other else part))
+    part = part.copy(deep=False)
+    for c, t in types.items():
+        if t != part[c].dtype and not isinstance(t, pd.CategoricalDtype):  # categories differ by partition
+            part[c] = _held(part[c].reset_index(drop=True), t).array
+    return question.ask(PandasSource(part))
+
+
+def _held(cells: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
+    """The cells in the type that the frame declares; those that are missing, or that it can't hold, are missing.
+
+    Privacy: each cell decides for itself, and none raises or warns: one row must not stop the release.
+    """
+    there = cells.notna().to_numpy(dtype=bool)
+    if isinstance(cells.dtype, np.dtype) and cells.dtype.kind == "f" and getattr(dtype, "kind", "") in "iu":
+        ends = np.iinfo(getattr(dtype, "numpy_dtype", dtype))  # what lies beyond has no integer
+        there = there & ((cells >= ends.min) & (cells < ends.max + 1)).to_numpy()
+    if not there.all():
+        held = pd.Series([None] * len(cells), dtype=_with_missing(dtype))
+        held[there] = _held(cells[there], dtype).array
+        return held
+    try:
+        with np.errstate(all="ignore"):
+            held = cells.astype(dtype)
+    except Exception:
+        if len(cells) == 1:
+            return pd.Series([None], dtype=_with_missing(dtype))
+        half = len(cells) // 2
+        held = pd.concat([_held(cells.iloc[:half], dtype), _held(cells.iloc[half:], dtype)])
+    return held
+
+
+def _with_missing(dtype: Any) -> Any:
+    """The dtype, or of numbers that can't be missing the one that can."""
+    if not isinstance(dtype, np.dtype) or dtype.kind not in "biu":
+        return dtype
+    return "boolean" if dtype.kind == "b" else f"{'U' * (dtype.kind == 'u')}Int{8 * dtype.itemsize}"
 
 
 def _sum(question: Any, answers: Sequence[Any]) -> Any:
