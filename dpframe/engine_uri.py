@@ -38,8 +38,10 @@ class EngineTable:
 
     def written(self, move: Callable[[str], str]) -> dict[str, Any]:
         """As keys of a release file, with the file's path as ``move`` has it."""
-        old = self.paths
-        return {"uri": self.uri.replace(old[0], move(old[0]), 1) if old else self.uri}
+        scheme, _, rest = self.uri.partition(":")  # the path's letters may occur in the scheme
+        for old in self.paths:
+            rest = rest.replace(old, move(old), 1)
+        return {"uri": f"{scheme}:{rest}"}
 
     def open(self, place: Callable[[str], str]) -> Any:
         """The table as a relation or DataFrame of its engine; reads names and types.

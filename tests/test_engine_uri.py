@@ -78,6 +78,17 @@ def test_it_is_written_and_read_as_the_same_plan(folder):
     assert dp.BudgetPlan.from_release_file(folder / "again.toml").fingerprint == plan.fingerprint
 
 
+def test_only_the_path_is_moved():
+    """Its letters occur in the scheme and in the table's name as well."""
+    for uri, moved in [
+        ("duckdb:db?table=db", "duckdb:../db?table=db"),
+        ("duckdb:d?table=d", "duckdb:../d?table=d"),
+        ("duckdb:///d?table=d", "duckdb://..//d?table=d"),
+        ("spark:?table=k", "spark:?table=k"),
+    ]:
+        assert named(uri).written(lambda path: f"../{path}") == {"uri": moved}
+
+
 def test_another_table_has_another_fingerprint(folder):
     def plan(uri):
         return dp.BudgetPlan(uri, {"n": dp.count()}, eps=1, folder=str(folder)).fingerprint
