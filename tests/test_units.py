@@ -961,6 +961,31 @@ def test_where_max_groups_binds_every_kind_of_frame_chooses_the_same_groups(monk
     assert sum(seen[0][0]) > 0
 
 
+@pytest.mark.parametrize("convert", [pl.DataFrame, pl.DataFrame.lazy, pl.DataFrame.to_pandas])
+def test_which_groups_were_found_decides_no_choice(monkeypatch, quiet, convert):
+    """One hash for all: a unit of two groups has none, also when others make only one of them known."""
+    from dpframe import pipeline
+
+    monkeypatch.setattr(
+        "dpframe.engine.polars.rank_key", lambda unit, by, salt: pl.struct(*unit, *by).hash(7) % 1
+    )
+
+    def counted(units, groups):
+        frame = pl.DataFrame({"u": units, "g": groups, "x": [1.0] * len(units)})
+        with dp.Session(eps=9, delta=0.5, unit="u"):
+            d = convert(frame).dp.plan.groupby("g", max_groups=1, max_rows_per_group=1)
+            bound = d.histogram("x", edges=[0, 2], eps=1, delta=0.1)
+        exact = pipeline._passes(bound.plan, bound._source, 0)
+        names = exact.found["k0"].to_list()
+        of_groups = {names[g]: 0 for g in range(len(names))}
+        for g, rows in zip(exact.tallies[0].groups, exact.tallies[0].rows):
+            of_groups[names[g]] += int(rows)
+        return of_groups
+
+    assert counted([1, 1, 2], ["a", "b", "a"]) == {"a": 1}
+    assert counted([1, 1, 2, 3], ["a", "b", "a", "b"]) == {"a": 1, "b": 1}
+
+
 @pytest.mark.parametrize("ask", ["sums", "bins"])
 def test_groups_of_equal_hash_are_chosen_alike_in_every_order(no_noise, quiet, monkeypatch, ask):
     """With a hash of one bit nearly all tie: at most max_groups groups remain, and rows of others decide nothing."""

@@ -128,6 +128,7 @@ class PandasSource:
             [_form(f"g{i}", data) for i in range(len(by))],
             [_form(f"i{i}", data) for i in range(len(unit))],
             height=len(self._frame),
+            found=keys is None,
         )
         return query.counts(tallies, table_of(by, keys, found), bounding, salt)
 

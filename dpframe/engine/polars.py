@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add, floordiv, mul
 from typing import Any, TypeVar
@@ -141,6 +141,7 @@ class PolarsSource:
             [_key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)],
             [key_form(pl.col(str(u)), self.column(u).kind) for u in unit],
             height,
+            found=keys is None,
         )
         return query.counts(tallies, table_of(by, keys, found), bounding, salt)
 
@@ -343,17 +344,34 @@ def choose_groups(pairs: pl.LazyFrame, unit: list[str], by: list[str], most: int
     return pairs.filter(rank_key(unit, by, salt).rank("max").over(unit) <= most)
 
 
-def code_rows(rows: pl.LazyFrame, keys: KeyTable, bounding: Bounding | None, salt: int) -> pl.LazyFrame:
+def code_rows(
+    rows: pl.LazyFrame, keys: KeyTable, bounding: Bounding | None, salt: int, *, found: bool = False
+) -> pl.LazyFrame:
     """Give each row the position of its key as ``code``; rows of other keys, and of groups that their
-    unit did not choose, are left out. ``rows`` has the columns k0, ... and u0, ..."""
+    unit did not choose, are left out. ``rows`` has the columns k0, ... and u0, ...
+
+    Privacy: a unit chooses among its groups that are listed. Which groups were ``found`` depends on other units, so
+    then it chooses among all it has, as it did when they were found.
+    """
     by = [f"k{i}" for i in range(len(keys.columns))]
+    if found:
+        rows = _chosen(rows, by, bounding, salt)
     listed = _listed(keys).with_row_index("code").lazy()
     rows = rows.join(listed, on=by, how="inner", nulls_equal=True)
+    if found:
+        return rows
+    if bounding is not None and bounding.groups is not None and keys.size <= bounding.groups:
+        bounding = replace(bounding, groups=None)
+    return _chosen(rows, by, bounding, salt)
+
+
+def _chosen(rows: pl.LazyFrame, by: list[str], bounding: Bounding | None, salt: int) -> pl.LazyFrame:
+    """The rows of units, in the groups that each of them chooses."""
     if bounding is None:
         return rows
     unit = [f"u{i}" for i in range(len(bounding.unit))]
     rows = rows.drop_nulls(unit)
-    if bounding.groups is None or keys.size <= bounding.groups:
+    if bounding.groups is None:
         return rows
     chosen = choose_groups(rows.select(*unit, *by).unique(), unit, by, bounding.groups, salt)
     return rows.join(chosen, on=[*unit, *by], how="semi", nulls_equal=True)

@@ -24,7 +24,7 @@ _FEW = 1 << 17  # counters that take no time
 class TallyQuery:
     """What to tally of a lazy frame: expressions for the tallied, grouping and unit columns.
 
-    ``height`` is its number of rows if it lies in memory.
+    ``height`` is its number of rows if it lies in memory; ``found`` says that the groups were not listed.
     """
 
     frame: pl.LazyFrame
@@ -32,6 +32,7 @@ class TallyQuery:
     by: Sequence[pl.Expr]
     unit: Sequence[pl.Expr]
     height: int | None
+    found: bool = False
 
     def counts(
         self, tallies: Sequence[Tally], groups: KeyTable | None, bounding: Bounding | None, salt: int
@@ -50,7 +51,7 @@ class TallyQuery:
         rows = self.frame.select(columns)
         cells = [self._cells(t, groups) for t in tallies]
         queries = [
-            self._one(rows, i, t, by, unit, groups, bounding, salt)
+            self._one(rows, i, t, by, unit, groups, bounding, salt, self.found)
             if size is None
             else _numbers(rows, i, t, groups, size[1])
             for i, (t, size) in enumerate(zip(tallies, cells))
@@ -84,6 +85,7 @@ class TallyQuery:
         groups: KeyTable | None,
         bounding: Bounding | None,
         salt: int,
+        found: bool,
     ) -> pl.LazyFrame:
         pairs = rows.drop_nulls(unit) if unit else rows
         pairs = pairs.group_by(*unit, *by, pl.col(f"b{i}").alias("bin")).agg(
@@ -92,7 +94,7 @@ class TallyQuery:
         if bounding is not None:  # used twice, and the data shall be read once
             pairs = pairs.cache()
         if groups is not None:
-            pairs = code_rows(pairs, groups, bounding, salt)
+            pairs = code_rows(pairs, groups, bounding, salt, found=found)
         else:
             pairs = pairs.with_columns(pl.lit(0, pl.UInt32).alias("code"))
         if tally.missing is not None:
