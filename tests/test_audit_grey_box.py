@@ -22,6 +22,7 @@ import dpframe as dp
 from dpframe.audit import neighbours, questions, recording, tables
 from dpframe.audit.neighbours import LIBRARIES
 from dpframe.layout import Move
+from dpframe.release_file import statistics
 
 AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
 PAIRS = 10_000 if AUDIT else 12
@@ -124,6 +125,11 @@ def test_unknown_keys_are_within_what_they_declare(pair):
 
 def relations_and_units():
     return [pytest.param(r, u, id=f"{r} {u or 'row'}") for r in RELATIONS for u in (None, "u")]
+
+
+def test_every_statistic_is_asked():
+    asked = {name.split()[0] for name in (*questions.VERBS, *questions.OF_UNITS, *questions.VALUES)}
+    assert set(statistics()) - asked == {"median"}  # a quantile at 0.5
 
 
 @pytest.mark.parametrize(("relation", "unit"), relations_and_units())
