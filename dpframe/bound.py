@@ -54,7 +54,7 @@ class Options(TypedDict, total=False):
         In a session on a ledger: names the request for good. Asked again, it returns the stored answer and
         costs nothing.
     label : str
-        Names the answer: ``s["label"]``.
+        Names the answer: ``s["label"]``, the first of that name.
     ci : float
         Adds ``<output>_moe`` columns: half-widths at this level. On scalars, the level that ``repr`` shows.
     nonnegative : bool
