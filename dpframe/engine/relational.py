@@ -28,6 +28,7 @@ from dpframe.engine.wire import (
     clipped,
     divided,
     held,
+    integer,
     key_texts,
     number,
     part_text,
@@ -192,7 +193,7 @@ class Query:
         """
         by, unit = [*self.by], [*self.unit]
         axes = {a: f"x{j}" for j, a in enumerate(dict.fromkeys(a for m in measures for a in m.axes))}
-        rows = self.select(*(self._cell(a).alias(name) for a, name in axes.items()))
+        rows = _on_grid(self.select(*(self._cell(a).alias(name) for a, name in axes.items())), axes)
         where: list[list[str]] = []  # the columns of every measure's axes
         for i, m in enumerate(measures):
             cells = [axes[a] for a in m.axes]
@@ -241,18 +242,15 @@ class Query:
         return Counts(of("n"), present, sums, of("m") if "m" in got.columns else None, found)
 
     def _cell(self, a: Axis) -> nw.Expr:
-        """A row's number on this axis, null where it is missing: steps from ``base``, or the cell as it is."""
+        """A row's number on this axis, null where it is missing: its steps, whole and not yet clipped, or the cell as it is."""
         x, dtype = nw.col(str(a.column)), self.schema[str(a.column)][0]
         if a.item is not None:
             x = nw.when(x.list.len() == a.length).then(x.list.get(a.item))
             dtype = dtype.inner
         if a.low is None or a.high is None:
             return present(x) if dtype is not None and dtype.is_float() else x
-        x = present(x.cast(nw.Float64))
-        magic, step = number(a.magic), a.magic / _ROUNDER
-        steps = ((x + magic) - magic) / number(step)
-        low, high = (int(((b + a.magic) - a.magic) / step) for b in (a.low, a.high))
-        return clipped(clipped(steps, low, high).cast(nw.Int64) - a.base, low - a.base, high - a.base)
+        magic, a_step = number(a.magic), number(_ROUNDER / a.magic)
+        return ((present(x.cast(nw.Float64)) + magic) - magic) * a_step
 
 
 def key_table(query: Query, types: Sequence[Column], keys: KeyTable) -> nw.LazyFrame[Any]:
@@ -315,6 +313,30 @@ def _sums(measures: tuple[Measure, ...], where: list[list[str]]) -> list[nw.Expr
 # ---- what is added up ----
 
 
+def _on_grid(rows: nw.LazyFrame[Any], axes: Mapping[Axis, str]) -> nw.LazyFrame[Any]:
+    """Steps from ``base`` of every axis that has bounds, from its whole steps.
+
+    Column by column: an engine computes a column once, and an expression as often as it is written.
+
+    Privacy: clipped as floats they fit an integer, and clipped as integers they are within the bounds
+    whatever the engine made of the floats.
+    """
+    clips = []
+    for a, name in axes.items():
+        if a.low is not None and a.high is not None:
+            step = a.magic / _ROUNDER
+            clips.append((name, a.base, *(int(((b + a.magic) - a.magic) / step) for b in (a.low, a.high))))
+    if not clips:
+        return rows
+    rows = rows.with_columns(
+        clipped(nw.col(x), number(float(low)), number(float(high))).cast(nw.Int64).alias(x)
+        for x, _, low, high in clips
+    )
+    return rows.with_columns(
+        (clipped(nw.col(x), integer(low), integer(high)) - base).alias(x) for x, base, low, high in clips
+    )
+
+
 def _joint(rows: Any, i: int, cells: list[str], ball: Ball | None) -> Any:
     """Leave out rows in which a cell is missing, and put vectors into their ball: columns y<i>_0, y<i>_1, ...
 
@@ -340,8 +362,9 @@ def _joint(rows: Any, i: int, cells: list[str], ball: Ball | None) -> Any:
         most = ball.reach + 1
         rows = rows.with_columns((nw.col(x) * nw.col(f"shrink{i}")).clip(-most, most).alias(x) for x in y)
         cut = [nw.when(nw.col(x) < 0).then(nw.col(x).ceil()).otherwise(nw.col(x).floor()) for x in y]
-        rows = rows.with_columns(clipped(k.cast(nw.Int64), -most, most).alias(x) for k, x in zip(cut, y))
+        rows = rows.with_columns(k.cast(nw.Int64).alias(x) for k, x in zip(cut, y))
+        rows = rows.with_columns(clipped(nw.col(x), integer(-most), integer(most)).alias(x) for x in y)
         exact = added(nw.col(x) * nw.col(x) if two else nw.col(x).abs() for x in y)
         rows = rows.with_columns((exact <= ball.reach ** (2 if two else 1)).alias(f"short{i}"))
-        steps = [nw.when(f"short{i}").then(nw.col(x)).otherwise(nw.lit(0).cast(nw.Int64)) for x in y]
+        steps = [nw.when(f"short{i}").then(nw.col(x)).otherwise(integer(0)) for x in y]
     return rows.with_columns(nw.when(f"there{i}").then(x).alias(name) for x, name in zip(steps, y))

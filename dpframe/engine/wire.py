@@ -18,13 +18,21 @@ def number(x: float) -> nw.Expr:
     return nw.lit(repr(x)).cast(nw.Float64)
 
 
+def integer(k: int) -> nw.Expr:
+    return nw.lit(k).cast(nw.Int64)
+
+
 def present(x: nw.Expr) -> nw.Expr:
-    return nw.when(~x.is_null() & ~x.is_nan()).then(x)
+    """Null where a float is NaN; engines say of null that it is no NaN, or null."""
+    return nw.when(~x.is_nan()).then(x)
 
 
-def clipped(x: nw.Expr, low: int, high: int) -> nw.Expr:
-    """Clipped to integers; null stays null, which the engines' own least and greatest don't promise."""
-    return nw.when(~x.is_null()).then(x.clip(low, high))
+def clipped(x: nw.Expr, low: nw.Expr, high: nw.Expr) -> nw.Expr:
+    """The number between two; null stays null, which the engines' own least and greatest don't promise.
+
+    ``x`` is written three times: make it a column first.
+    """
+    return nw.when(x < low).then(low).otherwise(nw.when(x > high).then(high).otherwise(x))
 
 
 def divided(a: nw.Expr, b: nw.Expr) -> nw.Expr:
