@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import dpframe as dp
+from dpframe.engine.pairs import _Sums
 
 TABLE = pl.DataFrame(
     {
@@ -112,13 +113,16 @@ def files(request, tmp_path):
 def plans(monkeypatch):
     """The optimized plan of everything that is collected, and the engine that is asked for."""
     seen = []
-    collect = pl.LazyFrame.collect
 
-    def spy(self, **options):
-        seen.append((self.explain(), options.get("engine")))
-        return collect(self, **options)
+    def spied(run):
+        def spy(self, *args, **options):
+            seen.append((self.explain(), options.get("engine")))
+            return run(self, *args, **options)
 
-    monkeypatch.setattr(pl.LazyFrame, "collect", spy)
+        return spy
+
+    for name in ("collect", "sink_batches"):
+        monkeypatch.setattr(pl.LazyFrame, name, spied(getattr(pl.LazyFrame, name)))
     return seen
 
 
@@ -127,8 +131,8 @@ def test_one_scan_of_the_used_columns_for_any_number_of_aggregates(files, plans,
     bounds = {} if unit is None else {"max_groups": 1, "max_rows_per_group": 2}
     with dp.Session(eps=10, unit=unit):
         questions(files.dp, **bounds)
-    ((plan, engine),) = plans
-    assert engine == "streaming"
+    assert {engine for _, engine in plans} == {"streaming"}
+    (plan,) = [plan for plan, _ in plans if "SCAN" in plan]
     assert len(re.findall(r"\bSCAN \[", plan)) == 1
     used = 3 if unit is None else 4
     assert f"PROJECT {used}/6 COLUMNS" in plan
@@ -137,8 +141,7 @@ def test_one_scan_of_the_used_columns_for_any_number_of_aggregates(files, plans,
 
 
 @pytest.mark.parametrize("unit", [None, "u"])
-def test_tallies_read_the_used_columns_once_each(files, monkeypatch, unit):
-    """Without a unit once for all of them."""
+def test_tallies_read_the_used_columns_once_for_all_of_them(files, plans, monkeypatch, unit):
     seen, collect_all = [], pl.collect_all
 
     def spy(queries, **options):
@@ -151,10 +154,45 @@ def test_tallies_read_the_used_columns_once_each(files, monkeypatch, unit):
         files.dp.groupby("g", keys=["a", "b", None]).dp_agg(
             dp.median("x", bounds=(0, 5)), dp.n_unique("x"), eps=1, **bounds
         )
-    (plan,) = seen
-    assert len(re.findall(r"\bSCAN \[", plan)) == (1 if unit is None else 2)
+    scans = [plan for plan in [*seen, *(plan for plan, _ in plans)] if "SCAN [" in plan]
+    (plan,) = scans
+    assert len(re.findall(r"\bSCAN \[", plan)) == 1
     assert "wide" not in plan
     assert '"d"' not in plan
+
+
+@pytest.mark.parametrize("rows", [1, 4, 1000])
+def test_portions_of_any_size_add_up_to_the_same(files, monkeypatch, no_noise, quiet, rows):
+    monkeypatch.setattr("dpframe.engine.pairs.AT_ONCE", rows)
+    whole = pl.concat([TABLE] * 3)
+
+    def asked(frame, options):
+        summed = (dp.count("x"), dp.clip_mean("y", bounds=(0, 5)), dp.clip_var("x", bounds=(0, 5)))
+        tallied = (dp.n_unique("x").alias("some"), dp.n_unique("y").alias("different"))
+        return frame.dp.groupby("g", **options).dp_agg(dp.count(), *summed, *tallied, eps=1)
+
+    limits = {"keys": ["b", None, "zz"], "max_groups": 3, "max_rows_per_group": 9}
+    with dp.Session(eps=10, unit="u", max_rows=2):
+        assert asked(files, limits).equals(asked(whole, limits))
+        assert files.dp.histogram("y", edges=[0, 2, 5], max_rows=9, eps=1).equals(
+            whole.dp.histogram("y", edges=[0, 2, 5], max_rows=9, eps=1)
+        )
+        once = limits | {"max_rows_per_group": 1}
+        assert questions(files.dp, max_groups=3, max_rows_per_group=1).equals(
+            questions(whole.dp, max_groups=3, max_rows_per_group=1)
+        )
+        assert asked(files.filter(pl.col("u") > 9), once).equals(asked(whole.filter(pl.col("u") > 9), once))
+
+
+def test_rows_that_are_held_are_few_beside_the_pairs(monkeypatch):
+    monkeypatch.setattr("dpframe.engine.pairs.AT_ONCE", 10)
+    sums = _Sums(["u"], ["n"])
+    for i in range(50):
+        sums.add(pl.DataFrame({"u": [(i + j) % 12 for j in range(8)], "n": [1] * 8}))
+        assert sum(frame.height for frame in sums._held) < 12 + 12 + 8
+    lines = sums.lines()
+    assert sorted(lines["u"]) == list(range(12))
+    assert lines["n"].sum() == 400
 
 
 def test_files_answer_as_frames_do(files, no_noise, quiet):

@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from dpframe.bins import Among, Distinct, Tally
-from dpframe.engine.polars import STREAM_FROM, Query, code_rows, describe, key_form
+from dpframe.engine.polars import Query, code_rows, describe, key_form
 from dpframe.engine.tally import TallyQuery, table_of
 from dpframe.key_types import CODED, KeyColumn, tag, to_python
 from dpframe.keys import KeyTable
@@ -94,7 +94,7 @@ class PandasSource:
             {c: (pl.col(f"m{i}"), data[f"m{i}"].dtype) for i, c in enumerate(measured)},
             [_form(f"g{i}", data) for i in range(len(by))],
             [_form(f"i{i}", data) for i in range(len(unit))],
-            streaming=len(self._frame) >= STREAM_FROM,
+            len(self._frame),
         )
         return query.counts(measures, keys, bounding, salt)
 

@@ -112,7 +112,7 @@ class PolarsSource:
             {c: (pl.col(str(c)), self._schema[str(c)]) for m in measures for c in m.columns},
             [_key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)],
             [key_form(pl.col(str(u)), self.column(u).kind) for u in unit],
-            streaming=streams(height),
+            height,
         )
         return query.counts(measures, keys, bounding, salt)
 
@@ -198,14 +198,15 @@ def restore(s: pl.Series, c: Column) -> pl.Series:
 class Query:
     """What to aggregate of a lazy frame: expressions for measured, grouping and unit columns.
 
-    ``values`` has the expression and the type of every measured column.
+    ``values`` has the expression and the type of every measured column, ``height`` is its number of rows if
+    it lies in memory.
     """
 
     frame: pl.LazyFrame
     values: Mapping[Hashable, tuple[pl.Expr, Any]]
     by: Sequence[pl.Expr]
     unit: Sequence[pl.Expr]
-    streaming: bool
+    height: int | None
 
     def counts(
         self,
@@ -236,10 +237,15 @@ class Query:
                 rows = _joint(rows, i, cells, m.ball)
                 cells = [f"y{i}_{j}" for j in range(len(cells))]
             where.append(cells)
-        sums = _sums(measures, where)
         if bounding is None:
-            return self._grouped(rows, measures, by, keys, sums)
-        pairs = rows.drop_nulls(unit).group_by(unit + by).agg(sums)
+            return self._grouped(rows, measures, by, keys, _sums(measures, where))
+        rows = rows.drop_nulls(unit)
+        if self.height is None:
+            from dpframe.engine.pairs import add_up
+
+            (pairs,) = add_up(rows.select(*unit, *by, *_lines(measures, where)), [unit + by])
+        else:
+            pairs = rows.group_by(unit + by).agg(_sums(measures, where))
         if keys is not None:
             pairs = pairs.join(_listed(keys).lazy(), on=by, how="inner", nulls_equal=True)
         if bounding.groups is not None and (keys is None or keys.size > bounding.groups):
@@ -267,7 +273,7 @@ class Query:
         keys: KeyTable | None,
         sums: list[pl.Expr],
     ) -> Counts:
-        engine: Any = "streaming" if self.streaming else "in-memory"
+        engine: Any = "streaming" if streams(self.height) else "in-memory"
         query = rows.group_by(by).agg(sums) if by else rows.select(sums)
         if keys is not None:
             listed = _listed(keys).lazy()
@@ -394,6 +400,16 @@ def _sums(measures: tuple[Measure, ...], where: list[list[str]]) -> list[pl.Expr
             factors = [pl.col(cells[j]) for j in product]
             sums.append(reduce(mul, factors).sum().alias(f"t{i}_{p}"))
     return sums
+
+
+def _lines(measures: tuple[Measure, ...], where: list[list[str]]) -> list[pl.Expr]:
+    """What a row adds to each of ``_sums``."""
+    lines = [pl.lit(1, pl.Int64).alias("n")]
+    for i, (m, cells) in enumerate(zip(measures, where)):
+        lines.append(pl.col(cells[0]).is_not_null().cast(pl.Int64).alias(f"c{i}"))
+        for p, product in enumerate(m.products):
+            lines.append(reduce(mul, (pl.col(cells[j]) for j in product)).alias(f"t{i}_{p}"))
+    return lines
 
 
 def _totals(measures: tuple[Measure, ...]) -> list[pl.Expr]:

@@ -50,8 +50,9 @@ class TallyQuery:
         columns += [_bin(x, t).alias(f"b{i}") for i, (x, t) in enumerate(zip(self.values, tallies))]
         rows = self.frame.select(columns)
         cells = [self._cells(t, groups) for t in tallies]
+        lines = self._lines(rows, [[*unit, *by, f"b{i}"] for i in range(len(tallies))], unit)
         queries = [
-            self._one(rows, i, t, by, unit, groups, bounding, salt, self.found)
+            self._one(lines[i].rename({f"b{i}": "bin"}), t, by, unit, groups, bounding, salt, self.found)
             if size is None
             else _numbers(rows, i, t, groups, size[1])
             for i, (t, size) in enumerate(zip(tallies, cells))
@@ -75,10 +76,20 @@ class TallyQuery:
         size = (groups.size if groups else 1, max(tally.how.size, 1 + (tally.missing or 0)))
         return size if size[0] * size[1] <= max(_FEW, self.height) else None
 
+    def _lines(
+        self, rows: pl.LazyFrame, keys: Sequence[list[str]], unit: Sequence[str]
+    ) -> list[pl.LazyFrame]:
+        """The number of ``rows`` per unit, group and bin, for the keys of every tally."""
+        if not unit or self.height is not None:
+            rows = rows.drop_nulls(unit) if unit else rows
+            return [rows.group_by(some).agg(pl.len().cast(pl.Int64).alias("rows")) for some in keys]
+        from dpframe.engine.pairs import add_up
+
+        return add_up(rows.drop_nulls(unit).with_columns(pl.lit(1, pl.Int64).alias("rows")), keys)
+
     @staticmethod
     def _one(
-        rows: pl.LazyFrame,
-        i: int,
+        pairs: pl.LazyFrame,
         tally: Tally,
         by: list[str],
         unit: list[str],
@@ -87,10 +98,6 @@ class TallyQuery:
         salt: int,
         found: bool,
     ) -> pl.LazyFrame:
-        pairs = rows.drop_nulls(unit) if unit else rows
-        pairs = pairs.group_by(*unit, *by, pl.col(f"b{i}").alias("bin")).agg(
-            pl.len().cast(pl.Int64).alias("rows")
-        )
         if bounding is not None:  # used twice, and the data shall be read once
             pairs = pairs.cache()
         if groups is not None:
