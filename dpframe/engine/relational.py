@@ -206,22 +206,27 @@ class Query:
         if bounding is not None:
             rows = rows.drop_nulls(unit)
         found = grouped(rows, unit + by, _sums(measures, where), names)
-        listed = keys is not None and bool(by)
-        if listed:
-            assert keys is not None
-            found = found.with_columns(text([nw.col(k) for k in by]).alias("key"))
-            found = found.join(key_table(self, [*self.by.values()], keys), on="key", how="inner")
+        listed, place = keys if by else None, by
         if bounding is not None:
             if bounding.groups is not None and (keys is None or keys.size > bounding.groups):
+                if listed is not None:  # only listed groups are chosen among
+                    found, place = self._listed(found, listed), ["code"]
                 found = choose_groups(found, self.family, unit, by, bounding.groups, salt)
             found = scaled(nw, found, measures, bounding.rows, divided)
             totals = [nw.len().alias("m"), *(nw.col(x).sum().alias(x) for x in names)]
             names = ["m", *names]
-            found = grouped(found, ["code"] if listed else by, totals, names)
-        got = found.select(*(["code"] if listed else by), *names).collect("pyarrow").to_native()
+            found = grouped(found, place, totals, names)
+        if listed is not None and place == by:  # few lines are left to find in a table of texts
+            found, place = self._listed(found, listed), ["code"]
+        got = found.select(*place, *names).collect("pyarrow").to_native()
         table = pl.from_arrow(got)
         assert isinstance(table, pl.DataFrame)
-        return self._answer(table, measures, keys if listed else None)
+        return self._answer(table, measures, listed)
+
+    def _listed(self, found: nw.LazyFrame[Any], keys: KeyTable) -> nw.LazyFrame[Any]:
+        """The lines of listed keys, with the place of theirs as ``code``."""
+        found = found.with_columns(text([nw.col(k) for k in self.by]).alias("key"))
+        return found.join(key_table(self, [*self.by.values()], keys), on="key", how="inner")
 
     def _answer(self, got: pl.DataFrame, measures: tuple[Measure, ...], keys: KeyTable | None) -> Counts:
         by, found = [*self.by], None
