@@ -326,11 +326,12 @@ def _on_grid(rows: nw.LazyFrame[Any], axes: Mapping[Axis, str]) -> nw.LazyFrame[
     Privacy: clipped as floats they fit an integer, and clipped as integers they are within the bounds
     whatever the engine made of the floats.
     """
-    clips = []
+    clips: list[tuple[str, int, int, int]] = []
     for a, name in axes.items():
         if a.low is not None and a.high is not None:
             step = a.magic / _ROUNDER
-            clips.append((name, a.base, *(int(((b + a.magic) - a.magic) / step) for b in (a.low, a.high))))
+            low, high = (int(((b + a.magic) - a.magic) / step) for b in (a.low, a.high))
+            clips.append((name, a.base, low, high))
     if not clips:
         return rows
     rows = rows.with_columns(
