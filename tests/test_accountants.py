@@ -257,7 +257,7 @@ def test_shares_never_exceed_the_whole(accountant):
             assert granted(k, rho=k.remaining.rho, mechanism="gaussian")
         assert not granted(k, eps=1e-6, mechanism="laplace")
     with pytest.raises(dp.InputError, match="split"):
-        DF.dp.count(session=s, eps=0.1)
+        DF.dp.count(session=s, eps=0.1, mechanism="laplace")
 
 
 @pytest.mark.parametrize("accountant", ["zcdp", "rdp", "gdp"])

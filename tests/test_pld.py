@@ -252,7 +252,7 @@ def test_a_session_reports_what_its_transcript_adds_up_to():
     assert round(r.eps, 4) == 4.7746
     assert not r.is_gate
     assert "not a gate" in str(r)
-    assert "not a gate" in r._repr_html_()
+    assert "no gate" in r._repr_html_()
     assert repr(r).startswith("<dpframe report: 100 charges, added up by pld: eps=4.774")
     assert s.report(accountant="sum").eps == 10
     assert s.report(accountant="zcdp").eps > s.report(accountant="rdp").eps > r.eps
