@@ -137,15 +137,19 @@ def memory(engine: str, files: list[str], question: str, stop_at: float) -> Iter
         cpu, wall = tree_cpu() - start[0], time.perf_counter() - start[1]
         return {"peak": peak() / 1e9, "before": before, "cpu": cpu, "wall": wall}
 
+    def check() -> None:
+        if peak() / 1e9 > stop_at:
+            print(json.dumps(found() | {"stopped": True}), flush=True)
+            os._exit(0)
+
     def watch() -> None:
         while not asked.wait(0.2):
-            if peak() / 1e9 > stop_at:
-                print(json.dumps(found() | {"stopped": True}), flush=True)
-                os._exit(0)
+            check()
 
     with frames.opened(engine, files) as frame:
         ask = frames.private(frame, question)
         before, start = peak() / 1e9, (tree_cpu(), time.perf_counter())
+        check()
         threading.Thread(target=watch, daemon=True).start()
         ask()
         asked.set()
