@@ -76,7 +76,7 @@ def check_length(name: str, steps: int) -> None:
     if steps >= LONGEST:
         raise MechanismError(
             f"{name} would need a table of {steps} steps; at most {LONGEST} are made."
-            " Hint: ask for a larger eps, or mechanism='laplace'."
+            " Hint: ask for a larger eps or delta, or mechanism='laplace'."
         )
 
 
