@@ -117,7 +117,8 @@ class Linear(Answer):
 class Ratio(Answer):
     """A mean from the cells B of a simplex block: middle + half * (sum of y*B)/max(sum of B, least).
 
-    ``places`` are the cells' y: 1 and -1 for (U, V), and -1, 0, 1 for the triple. The interval is
+    ``places`` are the cells' y: 1 and -1 for (U, V), and -1, 0, 1 for the triple. ``steps`` is what one row adds to the
+    sum of B, ``bounds`` is what the answer is cut to. The interval is
     Fieller's: all tau for which T(tau) = sum of (y - tau)*B is within the noise of that sum, put on
     the column's scale and cut to the bounds.
     """
