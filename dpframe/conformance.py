@@ -311,8 +311,7 @@ def _text(v: Any) -> str:
         return "-"
     if isinstance(v, dt.datetime):
         v = (v - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
-    s = str(int(v)) if isinstance(v, bool) else str(v)
-    return f"{len(s)}:{s}"
+    return f"{len(v)}:{v}" if isinstance(v, str) else str(int(v) if isinstance(v, bool) else v)
 
 
 def _check_choice(make: Callable[[pl.DataFrame], Any]) -> None:

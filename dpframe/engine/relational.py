@@ -11,7 +11,7 @@ integers are made in floats that hold them and corrected in integers.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import mul
 from typing import Any
@@ -31,11 +31,12 @@ from dpframe.engine.wire import (
     integer,
     key_texts,
     number,
-    part_text,
+    part,
     present,
     text,
     unwire,
     wire,
+    wordy,
 )
 from dpframe.keys import KeyTable
 from dpframe.schema import (
@@ -168,6 +169,11 @@ class Query:
         self.unit = {f"u{i}": source.column(u) for i, u in enumerate(unit)}
         self._keyed = {**self.by, **self.unit, **(more or {})}
 
+    def text(self, names: Iterable[str]) -> nw.Expr:
+        """One text for the key-like columns ``names``, and for other columns of integers."""
+        words = {n for n, c in self._keyed.items() if wordy(c)}
+        return text([part(n, n in words) for n in names])
+
     def select(self, *values: nw.Expr) -> nw.LazyFrame[Any]:
         """The key-like columns and ``values`` of every row."""
         frame, columns = self.native, []
@@ -211,7 +217,7 @@ class Query:
             if bounding.groups is not None and (keys is None or keys.size > bounding.groups):
                 if listed is not None:  # only listed groups are chosen among
                     found, place = self._listed(found, listed), ["code"]
-                found = choose_groups(found, self.family, unit, by, bounding.groups, salt)
+                found = choose_groups(found, self, bounding.groups, salt)
             found = scaled(nw, found, measures, bounding.rows, divided)
             totals = [nw.len().alias("m"), *(nw.col(x).sum().alias(x) for x in names)]
             names = ["m", *names]
@@ -225,7 +231,7 @@ class Query:
 
     def _listed(self, found: nw.LazyFrame[Any], keys: KeyTable) -> nw.LazyFrame[Any]:
         """The lines of listed keys, with the place of theirs as ``code``."""
-        found = found.with_columns(text([nw.col(k) for k in self.by]).alias("key"))
+        found = found.with_columns(self.text(self.by).alias("key"))
         return found.join(key_table(self, [*self.by.values()], keys), on="key", how="inner")
 
     def _answer(self, got: pl.DataFrame, measures: tuple[Measure, ...], keys: KeyTable | None) -> Counts:
@@ -268,27 +274,26 @@ def key_table(query: Query, types: Sequence[Column], keys: KeyTable) -> nw.LazyF
         value = nw.when(s != nw.lit("-")).then(s.str.slice(1)).cast(held(c))
         read.append(wire(value, c.kind, c.native, read=True).alias(f"s{i}"))
     table = lazy(query.family.texts(query.native, columns)).select(*read, nw.col("code").cast(nw.Int64))
-    return table.select(text([nw.col(f"s{i}") for i in range(len(types))]).alias("key"), "code")
+    parts = [part(f"s{i}", wordy(c)) for i, c in enumerate(types)]
+    return table.select(text(parts).alias("key"), "code")
 
 
-def choose_groups(
-    pairs: nw.LazyFrame[Any], family: Any, unit: Sequence[str], by: Sequence[str], most: int, salt: int
-) -> nw.LazyFrame[Any]:
+def choose_groups(pairs: nw.LazyFrame[Any], query: Query, most: int, salt: int) -> nw.LazyFrame[Any]:
     """Keep at most ``most`` groups of every unit, chosen by salted hash rank, ties by key.
 
     Privacy: a unit's ranks depend on its own groups, its own id and the salt alone, in whatever order
     and however often the engine computes them, so for every salt one unit's rows change nobody else's
     choice; fairness, not privacy, rests on the hash.
     """
-    return keep_least(pairs, family, unit, [*unit, *by], most, salt)
+    return keep_least(pairs, query, [*query.unit], [*query.unit, *query.by], most, salt)
 
 
 def keep_least(
-    rows: nw.LazyFrame[Any], family: Any, within: Sequence[str], of: Sequence[str], most: int, salt: int
+    rows: nw.LazyFrame[Any], query: Query, within: Sequence[str], of: Sequence[str], most: int, salt: int
 ) -> nw.LazyFrame[Any]:
     """Rows whose ``of`` is one of the ``most`` that rank lowest in their ``within``, by salted hash, then by text."""
-    whole = nw.concat_str([nw.lit(str(salt)), *(part_text(nw.col(n)) for n in of)], separator="|")
-    hashed = family.call(rows.with_columns(whole.alias("text")).to_native(), "md5", {"hash": "text"})
+    whole = nw.concat_str(nw.lit(str(salt)), query.text(of), separator="|")
+    hashed = query.family.call(rows.with_columns(whole.alias("text")).to_native(), "md5", {"hash": "text"})
     order = nw.concat_str(["hash", "text"], separator="|")
     ranked = lazy(hashed).with_columns(order.alias("order"))
     ranked = ranked.with_columns(nw.col("order").rank("dense").over(*within).alias("rank"))

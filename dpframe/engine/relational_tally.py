@@ -20,7 +20,7 @@ from dpframe.engine.relational import (
     key_table,
     lazy,
 )
-from dpframe.engine.wire import number, present, text
+from dpframe.engine.wire import number, present
 from dpframe.keys import KeyTable
 from dpframe.schema import Bounding, Column, Tallied
 
@@ -58,14 +58,14 @@ def tally(
     if unit:
         rows = rows.drop_nulls(unit)
     if isinstance(t.how, Among):  # before any join: Ibis can't join on what was made between two joins
-        rows = rows.with_columns(text([nw.col("bin")]).alias("among")).drop("bin")
+        rows = rows.with_columns(query.text(["bin"]).alias("among")).drop("bin")
     if groups is None:
         rows = rows.with_columns(nw.lit(0).cast(nw.Int64).alias("code"))
     else:
-        rows = rows.with_columns(text([nw.col(k) for k in query.by]).alias("key"))
+        rows = rows.with_columns(query.text(query.by).alias("key"))
         rows = rows.join(key_table(query, [*query.by.values()], groups), on="key", how="inner")
         if bounding is not None and bounding.groups is not None and groups.size > bounding.groups:
-            rows = choose_groups(rows, source._family, unit, [*query.by], bounding.groups, salt)
+            rows = choose_groups(rows, query, bounding.groups, salt)
     if t.missing is not None:
         rows = rows.with_columns(nw.col("bin").fill_null(t.missing))
     elif not isinstance(t.how, Among):  # there, missing is a bin when it is listed
@@ -76,7 +76,7 @@ def tally(
         rows = rows.join(listed, on="among", how="inner")
     rows = rows.select(*place, "code", "bin")
     if bounding is not None:
-        rows = _keep_rows(rows, source._family, place, isinstance(t.how, Distinct), bounding.rows, salt)
+        rows = _keep_rows(rows, query, place, isinstance(t.how, Distinct), bounding.rows, salt)
     counts = grouped(rows, ["code", "bin"], [nw.len().alias("rows")], ["rows"])
     if isinstance(t.how, Distinct):
         counts = grouped(counts, ["code"], [nw.len().alias("rows")], ["rows"])
@@ -87,13 +87,13 @@ def tally(
     return Tallied(*(got[c].to_numpy().astype(np.int64, copy=False) for c in ("code", "bin", "rows")))
 
 
-def _keep_rows(rows: Any, family: Any, place: list[str], once: bool, most: int, salt: int) -> Any:
+def _keep_rows(rows: Any, query: Query, place: list[str], once: bool, most: int, salt: int) -> Any:
     """At most ``most`` rows of every unit in every group (``once``: of its different values), by salted hash rank."""
     rows = rows.with_columns(
         (nw.col("code").cum_count().over(*place, "bin", order_by="bin") - 1).alias("twin")
     )
     rows = rows.filter(nw.col("twin") == 0) if once else rows
-    return keep_least(rows, family, place, [*place, "bin", "twin"], most, salt)
+    return keep_least(rows, query, place, [*place, "bin", "twin"], most, salt)
 
 
 def _stepped(rows: Any, how: Steps) -> Any:

@@ -82,12 +82,22 @@ def unwire(s: pl.Series, c: Column) -> pl.Series:
     return s.cast(pl.String if c.kind == "enum" else c.native)
 
 
+def wordy(c: Column) -> bool:
+    """Whether a key's text may hold anything, the sign between two texts too."""
+    return c.kind in ("string", "enum")
+
+
 def text(parts: Sequence[nw.Expr]) -> nw.Expr:
-    """One text for several keys or ids; different ones have different texts."""
-    return nw.concat_str([part_text(x) for x in parts], separator="|")
+    """One text for several texts of ``part``; different ones have different texts."""
+    return nw.concat_str(*parts, separator="|") if len(parts) > 1 else parts[0]
 
 
-def part_text(x: nw.Expr) -> nw.Expr:
-    s = x.cast(nw.String)
-    long = nw.concat_str([s.str.len_chars().cast(nw.String), s], separator=":")
-    return nw.when(x.is_null()).then(nw.lit("-")).otherwise(long)
+def part(name: str, words: bool) -> nw.Expr:
+    """A column on the wire as text in which it is seen where it ends: one of ``words`` begins with its length.
+
+    It is never null, which engines see: a key that may be null would be looked for in every row before a join.
+    """
+    s = nw.col(name).cast(nw.String)
+    if words:
+        s = nw.concat_str(s.str.len_chars().cast(nw.String), s, separator=":")
+    return nw.coalesce(s, nw.lit("-"))
