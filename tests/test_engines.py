@@ -270,7 +270,16 @@ def test_thousands_of_keys_with_quotes_and_separators(make, no_noise):
 
 def test_keys_of_several_texts_are_not_taken_for_each_other(make, no_noise):
     """Privacy: a row that two keys share would count twice."""
-    keys = [("a|b", "c"), ("a", "b|c"), ("1:a", "a"), ("", "|"), ("|", ""), ("-", ""), (None, ""), (None, "-")]
+    keys = [
+        ("a|b", "c"),
+        ("a", "b|c"),
+        ("1:a", "a"),
+        ("", "|"),
+        ("|", ""),
+        ("-", ""),
+        (None, ""),
+        (None, "-"),
+    ]
     rows = [k for i, k in enumerate(keys) for _ in range(i + 1)]
     frame = pl.DataFrame(rows, schema=["a", "b"], orient="row")
     with dp.Session(eps=10):
@@ -362,7 +371,7 @@ def test_spark_scans_the_used_columns_once(collected, tmp_path, unit):
     plan = query._jdf.queryExecution().executedPlan().toString()
     (read,) = re.findall(r"ReadSchema: struct<(.*?)>", plan)
     assert sorted(c.split(":")[0] for c in read.split(",")) == ["g", *(["u"] if unit else []), "x"]
-    assert unit or "Filter" not in plan, "the text of keys is for groups, not for every row"
+    assert unit or not re.search(r"\bFilter ", plan), "the text of keys is for groups, not for every row"
 
 
 # ---- what is refused, before anything is spent ----
