@@ -17,29 +17,25 @@ class ArrowSource(PolarsSource):
     """A PyArrow table. Its answers are Polars frames."""
 
     def __init__(self, table: pa.Table) -> None:
-        self._table = table
+        self._frame = table
         self._schema = pl.Schema((n, self._native(n) or pl.Boolean()) for n in _once(table))
 
     def __repr__(self) -> str:
-        return f"<pyarrow.Table with {self._table.num_columns} columns>"
-
-    @property
-    def identity(self) -> int:
-        return id(self._table)
+        return f"<pyarrow.Table with {self._frame.num_columns} columns>"
 
     def names(self) -> list[Hashable]:
-        return list(self._table.column_names)
+        return list(self._frame.column_names)
 
     def column(self, name: Hashable) -> Column:
         lookup(name, self.names())
         native = self._native(name)
         if native is None:
-            return Column(name, "other", str(self._table.schema.field(name).type), True)
+            return Column(name, "other", str(self._frame.schema.field(name).type), True)
         return describe(name, native)
 
     def _native(self, name: Hashable) -> Any:
         """The Polars type; None where Polars has none."""
-        dtype = self._table.schema.field(name).type
+        dtype = self._frame.schema.field(name).type
         if pa.types.is_decimal256(dtype):
             return None
         try:
@@ -51,16 +47,16 @@ class ArrowSource(PolarsSource):
         return None
 
     def _opened(self, names: Sequence[Hashable] | None) -> tuple[pl.LazyFrame, int | None]:
-        names = _once(self._table) if names is None else names
+        names = _once(self._frame) if names is None else names
         if names:
             frame = pl.DataFrame({str(n): self._series(n) for n in dict.fromkeys(names)})
         else:  # count() reads no column, but needs the rows
-            frame = pl.select(pl.repeat(True, self._table.num_rows, dtype=pl.Boolean))
+            frame = pl.select(pl.repeat(True, self._frame.num_rows, dtype=pl.Boolean))
         return frame.lazy(), frame.height
 
     def _series(self, name: Hashable) -> pl.Series:
         """The column; of a type that Polars lacks, what is null in it."""
-        cells = self._table.column(name)
+        cells = self._frame.column(name)
         if self._native(name) is None:
             cells = pc.if_else(pc.is_valid(cells), True, None)
         series = pl.from_arrow(cells)

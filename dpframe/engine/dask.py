@@ -13,6 +13,7 @@ from dask import compute, delayed
 from dask.dataframe import DataFrame
 
 from dpframe.bins import Tally
+from dpframe.engine.held import Held
 from dpframe.engine.pandas import PandasSource
 from dpframe.keys import KeyTable
 from dpframe.schema import NO_PARTS, Bounding, Column, Counts, Ints, KeyColumns, Measure, Parts, Tallied
@@ -30,11 +31,9 @@ def open_frame(frame: Any) -> DaskSource:
     return DaskSource(frame)
 
 
-class DaskSource:
+class DaskSource(Held):
     """A Dask DataFrame. Its answers are Polars frames."""
 
-    library = "polars"
-    part_of: Any = None
     lacks: Mapping[str, str] = {
         "parts": NO_PARTS,
         "units": (
@@ -49,18 +48,11 @@ class DaskSource:
     }
 
     def __init__(self, frame: DataFrame) -> None:
-        self._frame = frame
+        super().__init__(frame)
         self._empty = PandasSource(frame._meta)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")
 
     def __repr__(self) -> str:
         return f"<Dask DataFrame with {len(self._frame.columns)} columns>"
-
-    @property
-    def identity(self) -> int:
-        return id(self._frame)
 
     def names(self) -> list[Hashable]:
         return self._empty.names()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from dpframe.bins import Among, Distinct, Tally
+from dpframe.engine.held import Held
 from dpframe.engine.polars import Query, code_rows, describe, key_form
 from dpframe.engine.tally import TallyQuery, table_of
 from dpframe.key_types import CODED, KeyColumn, tag, to_python
@@ -27,25 +28,14 @@ from dpframe.schema import Bounding, Column, Counts, KeyColumns, Measure, Parts,
 _NUMPY = {"b": "bool", "i": "int", "u": "int", "f": "float", "M": "datetime", "m": "duration", "O": "object"}
 
 
-class PandasSource:
+class PandasSource(Held):
     """A pandas frame."""
 
     library = "pandas"
-    part_of: Any = None
-    lacks: Mapping[str, str] = {}
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self._frame = frame
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")
+    _frame: pd.DataFrame
 
     def __repr__(self) -> str:
         return f"<pandas.DataFrame with {self._frame.shape[1]} columns>"
-
-    @property
-    def identity(self) -> int:
-        return id(self._frame)
 
     def names(self) -> list[Hashable]:
         return list(self._frame.columns)

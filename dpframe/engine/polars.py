@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.bins import Among, Distinct, Tally
+from dpframe.engine.held import Held
 from dpframe.engine.scaling import scaled
 from dpframe.keys import KeyTable
 from dpframe.layout import magic_bits
@@ -54,26 +55,15 @@ def describe(name: Hashable, dtype: Any, text: str | None = None) -> Column:
     return Column(name, kind, text or str(dtype.base_type() if kind == "enum" else dtype), True, dtype)
 
 
-class PolarsSource:
+class PolarsSource(Held):
     """A Polars frame, eager or lazy."""
 
-    library = "polars"
-    part_of: Any = None
-    lacks: Mapping[str, str] = {}
-
     def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
-        self._frame = frame
+        super().__init__(frame)
         self._schema = frame.collect_schema()
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")
 
     def __repr__(self) -> str:
         return f"<{type(self._frame).__name__} with {len(self._schema)} columns>"
-
-    @property
-    def identity(self) -> int:
-        return id(self._frame)
 
     def names(self) -> list[Hashable]:
         return list(self._schema.names())
@@ -89,7 +79,8 @@ class PolarsSource:
         if isinstance(self._frame, pl.DataFrame):
             return None
         try:
-            return self._frame.explain(optimized=False)
+            text: str = self._frame.explain(optimized=False)
+            return text
         except Exception:
             return "a plan that can't be shown"
 

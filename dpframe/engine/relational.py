@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.bins import Tally
+from dpframe.engine.held import Held
 from dpframe.engine.polars import added, describe, restore
 from dpframe.engine.scaling import scaled
 from dpframe.engine.tally import table_of
@@ -86,27 +87,19 @@ def open_frame(frame: Any, family: Any) -> RelationalSource:
     return RelationalSource(frame, family)
 
 
-class RelationalSource:
+class RelationalSource(Held):
     """A table in a database or on a cluster. Its answers are Polars frames."""
 
-    library = "polars"
-    part_of: Any = None
     lacks: Mapping[str, str] = {"parts": NO_PARTS}
 
     def __init__(self, frame: Any, family: Any) -> None:
-        self._frame, self._family = frame, family
+        super().__init__(frame)
+        self._family = family
         self._native = family.native(frame)
         self._schema = {n: (polars_type(t), str(t)) for n, t in lazy(self._native).collect_schema().items()}
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")
-
     def __repr__(self) -> str:
         return f"<{self._family.name} {type(self._frame).__name__} with {len(self._schema)} columns>"
-
-    @property
-    def identity(self) -> int:
-        return id(self._frame)
 
     def names(self) -> list[Hashable]:
         return list(self._schema)

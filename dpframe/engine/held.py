@@ -1,0 +1,27 @@
+"""What sources that hold a frame have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class Held:
+    """A frame, whole and with everything that can be asked of it unless ``lacks`` says otherwise.
+
+    Privacy: it goes into no pickle, whatever the engine's own frame would do.
+    """
+
+    library = "polars"  # of its answers
+    part_of: Any = None
+    lacks: Mapping[str, str] = {}
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")
+
+    @property
+    def identity(self) -> int:
+        return id(self._frame)
