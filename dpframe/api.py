@@ -531,7 +531,7 @@ class FrameDP(_FrameVerbs[IntAnswer, FloatAnswer, PairAnswer, R]):
         )
 
     @property
-    def plan(self) -> FramePlans:
+    def plan(self) -> FramePlans[R]:
         """The same verbs, returning a :class:`BoundPlan` instead of an answer. Nothing is spent."""
         return FramePlans(self._source, defaults=self._defaults)
 
@@ -539,7 +539,9 @@ class FrameDP(_FrameVerbs[IntAnswer, FloatAnswer, PairAnswer, R]):
         return bound.release().value
 
 
-class FramePlans(_FrameVerbs[BoundPlan, BoundPlan, BoundPlan, BoundPlan]):
+class FramePlans(
+    _FrameVerbs[BoundPlan[IntAnswer], BoundPlan[FloatAnswer], BoundPlan[PairAnswer], BoundPlan[R]]
+):
     """Questions about one frame as plans: what they would cost and how exact they would be."""
 
     __slots__ = ()

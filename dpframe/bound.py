@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypedDict, cast
+from typing import Any, Generic, TypedDict, cast
 
 from dpframe import pipeline, stats
 from dpframe.budget import Cost, Number, rational
@@ -16,7 +16,7 @@ from dpframe.forecast import forecast
 from dpframe.mechanisms.base import Target
 from dpframe.plan import Limits, Plan, Request
 from dpframe.planner import make_plan, own_epsilons, solve_error
-from dpframe.release import Release, _level
+from dpframe.release import Release, V, _level
 from dpframe.schema import Source
 from dpframe.session import Session, budget_of, current, policy_of
 
@@ -83,7 +83,7 @@ class Options(TypedDict, total=False):
     round: int | None
 
 
-class BoundPlan:
+class BoundPlan(Generic[V]):
     """A plan with the frame it is for.
 
     Attributes are those of :class:`dpframe.plan.Plan`. Making it costs nothing and reads no cell.
@@ -117,7 +117,7 @@ class BoundPlan:
         self._request_id, self._relative_to = request_id, relative_to
         self._source, self._session, self._label, self._ci, self._rows = source, session, label, ci, rows
 
-    def release(self) -> Release:
+    def release(self) -> Release[V]:
         """Charge the session, ask the frame, and return the :class:`~dpframe.release.Release`.
 
         Each call is a new charge with new noise, unless it has a ``request_id`` that was answered before.

@@ -44,7 +44,7 @@ class Questions:
         self._key_files: dict[Any, Any] = {}
         self.requests: dict[str, str] = {}
 
-    def _door(self, name: str, given: Any) -> FramePlans:
+    def _door(self, name: str, given: Any) -> FramePlans[Any]:
         try:
             frame = given.open(self._place) if isinstance(given, Named) else given
             return FramePlans(as_source(frame))
@@ -121,7 +121,7 @@ class Questions:
         except (InputError, MechanismError, TypeError) as e:
             raise QueryError(name, str(e)) from None
 
-    def _keys(self, q: Query, door: FramePlans) -> Any:
+    def _keys(self, q: Query, door: FramePlans[Any]) -> Any:
         if not isinstance(q.keys, str) or not q.keys.endswith(KEY_FILES):
             return q.keys
         which = (q.source, q.groupby, q.keys)

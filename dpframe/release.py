@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +22,20 @@ from dpframe.errors import InputError, show, typed
 from dpframe.mechanisms.base import Ints
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # for type checkers alone: it need not be installed
+
     from dpframe.charging import Receipt
     from dpframe.plan import Output, Plan
     from dpframe.schema import KeyColumns
 
+    V = TypeVar("V", default=Any)
+else:
+    from typing import TypeVar
 
-class Release:
+    V = TypeVar("V")  # what the answer is
+
+
+class Release(Generic[V]):
     """A released answer.
 
     Attributes
@@ -86,7 +94,7 @@ class Release:
         self.repeat_of = None if entry is None else entry.repeat_of
         self.limited = stored is None or stored.entries[0][0]._limited
         self._columns = self._answers()
-        self.value: Any = self._value()
+        self.value: V = self._value()
 
     @property
     def cost(self) -> Cost:
