@@ -66,12 +66,9 @@ def __getattr__(name: str) -> object:
     meant = MEANT_VERBS.get(name)
     if meant in __all__:
         raise AttributeError(f"dpframe has no {name!r}. Hint: dp.{meant}(...)")
-    if name.startswith("_"):
-        raise AttributeError(f"module 'dpframe' has no attribute {name!r}")
-    from dpframe.errors import did_you_mean
+    from dpframe.errors import unknown_name
 
-    near = did_you_mean(name, [*__all__, "audit", "plot", "testing"])
-    raise AttributeError(f"module 'dpframe' has no attribute {name!r}. {near}")
+    raise unknown_name("dpframe", name, [*__all__, "audit", "plot", "testing"])
 
 
 __all__ = [

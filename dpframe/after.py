@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from dpframe.answers import Linear
-from dpframe.errors import InputError, did_you_mean
+from dpframe.calls import checked
+from dpframe.errors import InputError, NearNames, did_you_mean
 from dpframe.mechanisms.base import Floats, Noise
 from dpframe.mechanisms.combine import halfwidth
 from dpframe.moments import fieller, width_factor
@@ -25,7 +26,7 @@ from dpframe.stats import CountUnits
 Ends = tuple[Floats, Floats]
 
 
-class Derived:
+class Derived(NearNames):
     """A number, or a column of numbers, made of released ones. Nothing was charged for it.
 
     Attributes
@@ -51,6 +52,7 @@ class Derived:
         self.value = self._shape({name: value})
         self.std = self._shape({name: std})
 
+    @checked(example="d.interval(0.95)")
     def interval(self, level: float = 0.95) -> Any:
         """The interval that holds the same made of the exact clipped answers, with ``level``.
 
@@ -132,6 +134,7 @@ class _Operand:
         return self.release is other.release and bool(set(mine) & set(theirs))
 
 
+@checked(example="dp.difference(a, b)")
 def difference(a: Any, b: Any) -> Derived:
     """Subtract one released answer from another, with an interval. Free.
 
@@ -188,6 +191,7 @@ def difference(a: Any, b: Any) -> Derived:
     return Derived("difference", keys, value, spread, ends)
 
 
+@checked(example="dp.ratio(a, b)")
 def ratio(a: Any, b: Any) -> Derived:
     """Divide one released answer by another, with an interval. Free.
 
@@ -250,6 +254,7 @@ def ratio(a: Any, b: Any) -> Derived:
     return Derived("ratio", keys, value, spread, ends)
 
 
+@checked(example="dp.consistent(by_city, total)")
 def consistent(groups: Any, total: Any, *, fits: bool = False) -> Derived:
     """Adjust a column of groups so that it adds up with a total that was released beside it. Free.
 

@@ -10,7 +10,8 @@ from typing import Any, Generic, TypedDict, cast
 from dpframe import pipeline, stats
 from dpframe.budget import Cost, Number, rational
 from dpframe.calibrate import LOSSES, Loss
-from dpframe.errors import InputError, typed
+from dpframe.calls import checked
+from dpframe.errors import InputError, NearNames, typed
 from dpframe.explain import Explanation, explain
 from dpframe.forecast import forecast
 from dpframe.mechanisms.base import Target
@@ -83,10 +84,11 @@ class Options(TypedDict, total=False):
     round: int | None
 
 
-class BoundPlan(Generic[V]):
+class BoundPlan(NearNames, Generic[V]):
     """A plan with the frame it is for.
 
-    Attributes are those of :class:`dpframe.plan.Plan`. Making it costs nothing and reads no cell.
+    Its figures are those of :class:`dpframe.plan.Plan`; the whole of it is ``plan``. Making it costs nothing and reads
+    no cell.
 
     Examples
     --------
@@ -117,6 +119,7 @@ class BoundPlan(Generic[V]):
         self._request_id, self._relative_to = request_id, relative_to
         self._source, self._session, self._label, self._ci, self._rows = source, session, label, ci, rows
 
+    @checked(example="plan.release()")
     def release(self) -> Release[V]:
         """Charge the session, ask the frame, and return the :class:`~dpframe.release.Release`.
 
@@ -127,6 +130,7 @@ class BoundPlan(Generic[V]):
             self.plan, self._source, payer, label=self._label, ci=self._ci, request_id=self._request_id
         )
 
+    @checked(example="plan.explain(rows=10_000)")
     def explain(
         self, *, rows: Number | None = None, units: Number | None = None, relative_to: Number | None = None
     ) -> Explanation:

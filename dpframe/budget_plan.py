@@ -18,7 +18,7 @@ from dpframe.allocation import ALLOCATIONS, Turn, check, turns
 from dpframe.budget import Number
 from dpframe.calls import checked
 from dpframe.display.progress import Progress
-from dpframe.errors import InputError, did_you_mean, show, typed
+from dpframe.errors import InputError, NearNames, did_you_mean, show, typed
 from dpframe.plan_checks import (
     WHOSE,
     check_outputs,
@@ -35,7 +35,7 @@ from dpframe.sources import Named, located
 from dpframe.stats import Aggregate
 
 
-class BudgetPlan:
+class BudgetPlan(NearNames):
     """Several queries under one budget: what each gets, what it costs, and all their releases.
 
     Parameters
@@ -151,6 +151,7 @@ class BudgetPlan:
         self._check_budget()
 
     @classmethod
+    @checked(example="dp.BudgetPlan.from_release_file('release.toml')")
     def from_release_file(cls, path: str | os.PathLike[str], *, scope: str | None = None) -> BudgetPlan:
         """Read a plan from a TOML release file; ``docs/release-files.md`` lists its keys.
 
@@ -170,6 +171,7 @@ class BudgetPlan:
 
         return load(path, scope)
 
+    @checked(example="plan.to_release_file('release.toml')")
     def to_release_file(self, path: str | os.PathLike[str]) -> None:
         """Write the plan as a TOML release file that ``from_release_file`` reads back with the same fingerprint.
 
@@ -279,6 +281,7 @@ class BudgetPlan:
 
     # ---- running ----
 
+    @checked(example="plan.run()")
     def run(
         self,
         *,

@@ -107,25 +107,28 @@ _ELSEWHERE = {
 }
 
 
-def checked(more: Sequence[str] = ()) -> Callable[[F], F]:
+def checked(more: Sequence[str] = (), *, example: str | None = None) -> Callable[[F], F]:
     """Make wrong calls of a function say what to write.
 
     Parameters
     ----------
     more : names
         Keyword arguments that the function takes through ``**options``; shown in its signature.
+    example : str, optional
+        A right call, for hints; questions have their own.
     """
 
     def decorate(f: F) -> F:
         signature = inspect.signature(f)
         parameters = list(signature.parameters.values())
-        method = parameters[0].name == "self"
+        method = bool(parameters) and parameters[0].name in ("self", "cls")
         positional = [p for p in parameters[method:] if p.kind is p.POSITIONAL_OR_KEYWORD]
         starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
         open_names = any(p.name == "named" for p in parameters if p.kind is p.VAR_KEYWORD)
         named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         known = [*(p.name for p in positional), *named, *more]
         title = f.__qualname__.split(".")[0] if f.__name__ == "__init__" else f.__name__
+        right = example or _example(title, named)
 
         @functools.wraps(f)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -135,7 +138,9 @@ def checked(more: Sequence[str] = ()) -> Callable[[F], F]:
                 first = f"only {' and '.join(names)}" if names else "nothing"
                 raise TypeError(
                     f"{title} takes {first} by position, and {given} came so. Hint: name the"
-                    f" {'rest' if positional else 'arguments'}, e.g. {_example(title, named)}"
+                    f" {'rest' if positional else 'arguments'}, e.g. {right}"
+                    if named or more
+                    else f"{title} takes {first}, and {given} came. Hint: {right}"
                 )
             if not open_names:
                 for name in kwargs:
@@ -143,10 +148,10 @@ def checked(more: Sequence[str] = ()) -> Callable[[F], F]:
                         raise unknown_argument(title, name, known)
             for p in positional[max(given, 0) :]:
                 if p.default is p.empty and p.name not in kwargs:
-                    raise TypeError(f"{title} needs a {p.name}. Hint: {_example(title, named)}")
+                    raise TypeError(f"{title} needs a {p.name}. Hint: {right}")
             for p in parameters:
                 if p.kind is p.KEYWORD_ONLY and p.default is p.empty and p.name not in kwargs:
-                    raise TypeError(f"{title} needs {p.name}=. Hint: {_example(title, named)}")
+                    raise TypeError(f"{title} needs {p.name}=. Hint: {right}")
             return f(*args, **kwargs)
 
         shown = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
@@ -192,20 +197,21 @@ def unknown_argument(where: str, name: str, known: Sequence[str]) -> TypeError:
             f"{where} has no argument {name!r}: noise that can be repeated can be taken off again. Hint: leave it out"
         )
     place = _ELSEWHERE.get(meant or name)
-    if place is not None:
+    if place is not None and name.replace("_", "") not in known:
         return TypeError(f"{where} has no argument {name!r}. Hint: {place}")
     return TypeError(f"{where} has no argument {name!r}. {did_you_mean(name, known)}")
 
 
-def not_a_question(name: str, value: object, options: Sequence[str]) -> TypeError:
+def not_a_question(name: str, value: object, options: Sequence[str], where: str = "agg") -> TypeError:
     """The TypeError for ``agg(name=value)`` where value is no question: a mistyped option, or a word."""
-    if isinstance(value, str) and name not in _MEANT:
-        word = MEANT_VERBS.get(value, value if value in ("count", "clip_sum", "clip_mean") else "clip_mean")
+    near = did_you_mean(name, options)
+    words = (*MEANT_VERBS, "count", "clip_sum", "clip_mean")
+    if isinstance(value, str) and name not in _MEANT and (value in words or not near.startswith("Did")):
+        word = MEANT_VERBS.get(value, value if value in words else "clip_mean")
         asked = "dp.count()" if word == "count" else f"dp.{word}('x', bounds=(0, 100))"
         return TypeError(f"{name}={typed(value)} is not a question. Hint: {name}={asked}")
-    near = did_you_mean(name, options)
     if name.lower() in _MEANT or name in ("seed", "random_state", "rng") or near.startswith("Did"):
-        return unknown_argument("agg", name, options)
+        return unknown_argument(where, name, options)
     return TypeError(
         f"{name}={typed(value)} is not a question. Hint: {name}=dp.count() or {name}=dp.clip_mean('x', B=100)"
     )

@@ -147,8 +147,8 @@ class Quantile(Counted):
         if self.bounds is None and column.kind != "bool":
             raise InputError(
                 f"{self.verb}({column.name!r}) needs bounds= (or candidates=): the answer is chosen among public numbers,"
-                f" which must come from knowledge, not from the frame. Hint: df.dp.{self.verb}({column.name!r},"
-                " bounds=(0, 100), eps=0.5)"
+                f" which must come from knowledge, not from the frame. Hint: df.dp.{self.describe()[:-1]}, bounds=(0, 100),"
+                " eps=0.5)"
             )
         return ladder(column, *(self.bounds or (Fraction(0), Fraction(1))))
 

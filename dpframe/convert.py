@@ -12,12 +12,14 @@ from typing import Any
 
 from dpframe.accounting import conversion
 from dpframe.budget import Number, rational
+from dpframe.calls import checked
 
 
 def _delta(delta: Any) -> float:
     return float(rational(delta, "delta", zero=True, below=1))
 
 
+@checked(example="dp.eps_of_rho(0.1, 1e-6)")
 def eps_of_rho(rho: Number, delta: Number) -> float:
     """The eps at which anything rho-zCDP is (eps, delta)-DP.
 
@@ -47,6 +49,7 @@ def eps_of_rho(rho: Number, delta: Number) -> float:
     return conversion.eps_of_rho(float(rational(rho, "rho", zero=True)), _delta(delta))
 
 
+@checked(example="dp.rho_of_eps(1, 1e-6)")
 def rho_of_eps(eps: Number, delta: Number) -> float:
     """The largest rho for which anything rho-zCDP is (eps, delta)-DP; 0 when delta is 0.
 
@@ -77,6 +80,7 @@ def rho_of_eps(eps: Number, delta: Number) -> float:
     return _down(float(conversion.rho_of_eps(rational(eps, "eps"), d)))
 
 
+@checked(example="dp.mu_of_eps(1, 1e-6)")
 def mu_of_eps(eps: Number, delta: Number) -> float:
     """The largest mu for which anything mu-GDP (such as Gaussian noise of sigma = 1/mu sensitivities) is (eps, delta)-DP.
 
@@ -107,6 +111,7 @@ def mu_of_eps(eps: Number, delta: Number) -> float:
     return _down(float(conversion.mu_of_eps(rational(eps, "eps"), d)))
 
 
+@checked(example="dp.eps_of_mu(1, 1e-6)")
 def eps_of_mu(mu: Number, delta: Number) -> float:
     """The least eps for which anything mu-GDP is (eps, delta)-DP.
 
@@ -136,6 +141,7 @@ def eps_of_mu(mu: Number, delta: Number) -> float:
     return conversion.eps_of_mu(float(rational(mu, "mu", zero=True)), _delta(delta))
 
 
+@checked(example="dp.delta_of_mu(1, 0.5)")
 def delta_of_mu(mu: Number, eps: Number) -> float:
     """The delta for which anything mu-GDP is (eps, delta)-DP.
 

@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, overload
 
 from dpframe.api import FrameDP
-from dpframe.calls import MEANT_VERBS
+from dpframe.calls import MEANT_VERBS, checked
 from dpframe.engine.opening import as_source
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def frame(obj: pl.DataFrame | pl.LazyFrame) -> FrameDP[pl.DataFrame]: ...
 def frame(obj: Any) -> FrameDP[Any]: ...
 
 
+@checked(example="dp.frame(df)")
 def frame(obj: Any) -> FrameDP[Any]:
     """The typed door: ``dp.frame(df)`` is ``df.dp`` for pandas and Polars frames.
 

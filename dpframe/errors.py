@@ -81,6 +81,24 @@ class UnknownName(InputError, AttributeError):
     """A verb that dpframe does not have."""
 
 
+class NearNames:
+    """A public object: an attribute that it does not have is answered with the nearest names."""
+
+    __slots__ = ()
+    if not TYPE_CHECKING:  # a checker would take every name for one that is there
+
+        def __getattr__(self, name: str) -> object:
+            known = [] if name.startswith("_") else [x for x in dir(self) if not x.startswith("_")]
+            raise unknown_name(type(self).__name__, name, known)
+
+
+def unknown_name(owner: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error for a name that ``owner`` does not have; what starts with an underscore is asked by machines."""
+    if name.startswith("_"):
+        return AttributeError(f"{owner} has no attribute {name!r}")
+    return UnknownName(f"{owner} has no {name!r}. {did_you_mean(name, known)}")
+
+
 def did_you_mean(name: str, known: Iterable[str], *, n: int = 3) -> str:
     """Return ``"Did you mean 'a' or 'b'?"`` for the nearest known names, or the list when none is near."""
     names = [str(k) for k in known]

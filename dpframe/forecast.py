@@ -16,6 +16,7 @@ import pandas as pd
 import polars as pl
 
 from dpframe.budget import Cost, Event, rational
+from dpframe.calls import checked
 from dpframe.errors import InputError, LedgerError, NoSession, show, typed
 from dpframe.mechanisms.base import Target
 from dpframe.session import Session, current
@@ -161,6 +162,7 @@ def whole_plan(plan: Any) -> tuple[Plan, BoundPlan | None]:
     )
 
 
+@checked(example="dp.tradeoff(plan, eps=[0.1, 0.5, 1])")
 def tradeoff(
     plan: BoundPlan | Plan,
     *,

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
+from dpframe.calls import checked
 from dpframe.errors import InputError, did_you_mean, typed
 from dpframe.key_types import KeyColumn, key_column
 
@@ -34,6 +35,7 @@ class Public:
     values: Any = field(repr=False)
 
 
+@checked(example="dp.public(codebook['icd'])")
 def public(values: Any) -> Public:
     """Declare that a Series, Index, array or frame of keys is public.
 

@@ -17,7 +17,7 @@ from dpframe.answers import Answer
 from dpframe.bins import Tally
 from dpframe.budget import Cost, Event
 from dpframe.calibrate import Loss, RunnerUp
-from dpframe.errors import InputError, typed
+from dpframe.errors import InputError, NearNames, typed
 from dpframe.fingerprint import Details, details
 from dpframe.index import Index
 from dpframe.keys import KeyTable
@@ -201,7 +201,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NearNames):
     """A costed question. Frozen, hashable, without data.
 
     Attributes

@@ -199,8 +199,7 @@ def _check_measure(a: Aggregate, column: Column, bounds: Any) -> None:
         asked = repr(column.name) if len(a.measured) == 1 else repr([c for c, _ in a.measured])
         raise InputError(
             f"{a.verb}({asked}) needs bounds: they decide how far one row can move the answer, and must"
-            f" come from knowledge, not from the frame. Hint: df.dp.{a.verb}({asked}, bounds=(0, 100),"
-            " eps=0.5)"
+            f" come from knowledge, not from the frame. Hint: df.dp.{a.describe()[:-1]}, bounds=(0, 100), eps=0.5)"
         )
 
 

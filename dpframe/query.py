@@ -155,7 +155,18 @@ def query(
     asked = [question(a, None) for a in statistics]
     for name, a in named.items():
         if a is None or isinstance(a, int | float | str | Mapping):
-            raise not_a_question(name, a, (*PASSED, *AMOUNTS, "weight", "rows", "relative_to", "outputs"))
+            known = (
+                "source",
+                "groupby",
+                "keys",
+                *PASSED,
+                *AMOUNTS,
+                "weight",
+                "rows",
+                "relative_to",
+                "outputs",
+            )
+            raise not_a_question(name, a, known, "query")
         asked.append(question(a, name))
     own = next((a for a in asked if a.eps is not None), None)
     if own is not None:

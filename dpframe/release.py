@@ -18,7 +18,8 @@ import polars as pl
 from dpframe._version import __version__
 from dpframe.atomic import writable, write_atomic
 from dpframe.budget import Cost
-from dpframe.errors import InputError, show, typed
+from dpframe.calls import checked
+from dpframe.errors import InputError, NearNames, show, typed
 from dpframe.mechanisms.base import Ints
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ else:
     V = TypeVar("V")  # what the answer is
 
 
-class Release(Generic[V]):
+class Release(NearNames, Generic[V]):
     """A released answer.
 
     Attributes
@@ -106,6 +107,7 @@ class Release(Generic[V]):
         """Standard deviation of the noise: a float, or a frame with a column per output."""
         return self._shape({o.name: o.answer.std(self._noisy, self._plan.laws) for o in self._ranged})
 
+    @checked(example="s.last.interval(0.95)")
     def interval(self, level: float = 0.95) -> Any:
         """The interval that holds the exact clipped answer with probability ``level``.
 
@@ -149,6 +151,7 @@ class Release(Generic[V]):
             "dpframe": __version__,
         }
 
+    @checked(example="s.last.write('table.parquet')")
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the released table as parquet or CSV, and its facts beside it as ``<path>.json``.
 
@@ -345,6 +348,7 @@ class _Answer:
         """Standard deviation of the noise."""
         return float(self.release.std)
 
+    @checked(example="s.last.interval(0.95)")
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The interval that holds the exact clipped answer with probability ``level``."""
         low, high = self.release.interval(level)

@@ -23,7 +23,7 @@ from dpframe.account import Entry, as_frame, read_budget, read_unit
 from dpframe.accounting.filter import Budget, State
 from dpframe.budget import Cost, Number, rational
 from dpframe.calls import checked
-from dpframe.errors import InputError, NoSession, did_you_mean, show, typed
+from dpframe.errors import InputError, NearNames, NoSession, did_you_mean, show, typed
 from dpframe.interrupts import uninterrupted
 from dpframe.noise import source
 from dpframe.notices import answer_at, number
@@ -45,7 +45,7 @@ _in_use: list[Session] = []  # at most one: the process-wide slot of ``use()``
 _open: weakref.WeakSet[Session] = weakref.WeakSet()
 
 
-class Session:
+class Session(NearNames):
     """A budget, a neighbouring relation and an account of what was released.
 
     Parameters
@@ -424,6 +424,7 @@ class Session:
     @overload
     def report(self, *, accountant: str, delta: Number | None = None) -> Report: ...
 
+    @checked(example="s.report(), or s.report(accountant='pld')")
     def report(self, *, accountant: str | None = None, delta: Number | None = None) -> pl.DataFrame | Report:
         """The account: one row per charge, oldest first; or what all charges add up to.
 
@@ -473,6 +474,7 @@ class Session:
 
         return statement(self)
 
+    @checked(example="s.split(12), or s.split({'a': 0.5, 'b': 0.5})")
     def split(self, shares: int | Mapping[str, Number], *, by: str | None = None) -> Any:
         """Divide an unspent budget into sessions of their own.
 

@@ -21,7 +21,7 @@ from typing import cast
 import numpy as np
 
 from dpframe.conformance import Conforms, canonical_rank, check_engine
-from dpframe.errors import MechanismError
+from dpframe.errors import MechanismError, unknown_name
 from dpframe.mechanisms import certificate
 from dpframe.mechanisms.base import Floats, Ints, Mechanism, Noise, Target
 from dpframe.mechanisms.registry import mechanism
@@ -348,3 +348,7 @@ def _chi_square(x: Ints, k: Ints, p: Floats, outside: float) -> float:
             warnings.simplefilter("ignore")
             chance = min(chance, float(chi2.sf(np.sum((o - e) ** 2 / e), len(e) - 1)))
     return chance
+
+
+def __getattr__(name: str) -> object:
+    raise unknown_name("dp.testing", name, __all__)

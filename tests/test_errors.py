@@ -633,6 +633,35 @@ def test_an_unknown_verb_is_an_attribute_error_so_hasattr_works(kind):
     assert getattr(space, "mean", None) is None
 
 
+def test_names_that_a_thing_does_not_have_get_the_nearest_ones(tmp_path):
+    """Like verbs; hasattr works, and what Python and notebooks look for by underscores is theirs."""
+    book = dp.Ledger.create(tmp_path / "b.db", eps=1)
+    with dp.Session(eps=2) as s:
+        n = FRAMES["polars"].dp.count(eps=1)
+        d = dp.difference(n, FRAMES["polars"].dp.count("age", eps=1))
+    plan = FRAMES["polars"].dp.plan.count(eps=1)
+    for thing, near in (
+        (s, "spent"),
+        (s.last, "value"),
+        (plan, "release"),
+        (plan.plan, "mechanism"),
+        (d, "interval"),
+        (book, "export"),
+    ):
+        typo = near[:-1]
+        assert not hasattr(thing, typo)
+        with pytest.raises(AttributeError, match=f"has no '{typo}'. Did you mean '{near}'") as caught:
+            getattr(thing, typo)
+        assert isinstance(caught.value, dp.InputError)
+        with pytest.raises(AttributeError, match="no attribute '_repr_latex_'"):
+            thing._repr_latex_()
+    for ask in (lambda: n.interval(levl=0.9), lambda: s.last.interval(levl=0.9), lambda: d.interval(levl=1)):
+        with pytest.raises(TypeError, match=r"interval has no argument 'levl'. Did you mean 'level'\?"):
+            ask()
+    with pytest.raises(TypeError, match=r"write needs a path. Hint: s.last.write\('table.parquet'\)"):
+        s.last.write()
+
+
 def test_an_upper_case_name_finds_its_column():
     assert "Did you mean 'income'" in str(refuse("upper_case_column", "polars"))
 
@@ -729,3 +758,24 @@ def test_every_refusal_has_the_same_text_on_another_frame_of_that_schema():
         with dp.Session(eps=10, delta=1e-3), pytest.raises(expected) as caught:
             call(empty)
         assert str(caught.value) == str(refuse(name, "polars")), name
+
+
+WHOLE_CALL = re.compile(r"df\.dp\.(\w+\((?:[^()]|\([^()]*\))*\))")
+
+
+def hinted_calls() -> list[str]:
+    """Every call of a verb that a hint writes out in full."""
+    found = set()
+    for name in CALLS:
+        found |= set(WHOLE_CALL.findall(str(refuse(name, "polars")).partition("Hint:")[2]))
+    return sorted(c for c in found if "..." not in c and "groupby" not in c and "plan" not in c)
+
+
+def test_calls_that_hints_write_out_can_be_pasted():
+    """On a frame that has the columns they name, in a session that may grant them."""
+    frame = TABLE.with_columns(x=pl.lit(1.0), y=pl.lit(2.0), w=pl.lit(0.5), column=pl.lit(1.0))
+    calls = hinted_calls()
+    assert len({c.partition("(")[0] for c in calls}) > 8
+    with dp.Session(eps=1, delta=1e-5):
+        for call in calls:
+            assert isinstance(eval(f"df.dp.plan.{call}", {"df": frame}), dp.BoundPlan), call

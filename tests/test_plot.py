@@ -247,6 +247,14 @@ def test_a_notebooks_page_draws_itself_without_network(tmp_path):
         (lambda: dp.plot.budget(FRAME), TypeError, "Session or a ledger|session or a ledger"),
         (lambda: dp.plot.budget(dp.Session(eps=1)), dp.InputError, "Nothing was charged"),
         (lambda: dp.plot.release(FRAME), TypeError, "s.last"),
+        (lambda: dp.plot.nois("laplace"), AttributeError, "dp.plot has no 'nois'. Did you mean 'noise'?"),
+        (
+            lambda: dp.plot.noise("laplace", epsilon=1),
+            TypeError,
+            "noise has no argument 'epsilon'. Hint: eps=",
+        ),
+        (lambda: dp.plot.tradeoff(), TypeError, "dp.plot.tradeoff(plan, eps=[0.1, 0.5, 1])"),
+        (lambda: dp.plot.release(lvel=0.9), TypeError, "Did you mean 'level'"),
     ],
 )
 def test_wrong_calls_say_what_to_write(call, kind, named):

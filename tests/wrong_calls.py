@@ -399,4 +399,94 @@ MORE = {
         Wrong,
         ["The session protects who", "no column 'who'", "keep 'who' in the frame"],
     ),
+    # ---- what is not a question of a frame: plans, sessions, pictures, conversions ----
+    "quantile_without_bounds": (
+        lambda df: df.dp.quantile("income", 0.9, eps=1),
+        Wrong,
+        ["bounds=", "df.dp.quantile('income', 0.9, bounds=(0, 100), eps=0.5)"],
+    ),
+    "wmean_without_bounds": (
+        lambda df: df.dp.clip_wmean("income", weights="age", eps=1),
+        Wrong,
+        ["df.dp.clip_wmean('income', weights='age'"],
+    ),
+    "weights_typo": (
+        lambda df: df.dp.clip_wmean("income", weights="aeg", bounds=(0, 1), eps=1),
+        Wrong,
+        ["'aeg'", "Did you mean 'age'"],
+    ),
+    "unit_typo": (
+        lambda df: df.dp.count(eps=1, max_rows=1, session=dp.Session(eps=1, unit="citi")),
+        Wrong,
+        ["'citi'", "'city'"],
+    ),
+    "vector_typo_near": (
+        lambda df: df.dp.vector_sum(["income", "agee"], norm=1, eps=1),
+        Wrong,
+        ["'agee'", "Did you mean 'age'"],
+    ),
+    "explain_typo": (
+        lambda df: df.dp.plan.count(eps=1).explain(row=100),
+        TypeError,
+        ["explain", "'row'", "Did you mean 'rows'"],
+    ),
+    "explain_position": (
+        lambda df: df.dp.plan.count(eps=1).explain(100),
+        TypeError,
+        ["explain", "position", "plan.explain(rows=10_000)"],
+    ),
+    "release_argument": (
+        lambda df: df.dp.plan.count(eps=1).release(1),
+        TypeError,
+        ["release takes nothing", "plan.release()"],
+    ),
+    "tradeoff_epsilon": (
+        lambda df: dp.tradeoff(df.dp.plan.count(eps=1), epsilon=[1]),
+        TypeError,
+        ["tradeoff", "'epsilon'", "eps="],
+    ),
+    "tradeoff_no_plan": (lambda df: dp.tradeoff(), TypeError, ["tradeoff", "plan", "dp.tradeoff(plan, eps="]),
+    "plan_attribute": (
+        lambda df: df.dp.plan.count(eps=1).explian(),
+        AttributeError,
+        ["BoundPlan", "'explian'", "'explain'"],
+    ),
+    "session_attribute": (
+        lambda df: dp.Session(eps=1).remainig,
+        AttributeError,
+        ["Session", "'remainig'", "Did you mean 'remaining'"],
+    ),
+    "report_typo": (
+        lambda df: dp.Session(eps=1).report(acountant="pld"),
+        TypeError,
+        ["report", "'acountant'", "'accountant'"],
+    ),
+    "split_typo": (lambda df: dp.Session(eps=1).split(share=2), TypeError, ["split", "'share'", "'shares'"]),
+    "budget_plan_attribute": (
+        lambda df: dp.BudgetPlan(df, {"n": dp.count()}, eps=1).runn(),
+        AttributeError,
+        ["BudgetPlan", "'runn'", "Did you mean 'run'"],
+    ),
+    "query_group_by": (
+        lambda df: dp.query(dp.count(), group_by="city"),
+        TypeError,
+        ["query", "'group_by'", "'groupby'"],
+    ),
+    "module_attribute": (lambda df: dp.Sesion(eps=1), AttributeError, ["'Sesion'", "'Session'"]),
+    "testing_attribute": (
+        lambda df: dp.testing.check_mechanisms,
+        AttributeError,
+        ["dp.testing", "Did you mean 'check_mechanism'"],
+    ),
+    "audit_attribute": (
+        lambda df: dp.audit.black_bok,
+        AttributeError,
+        ["dp.audit", "Did you mean 'black_box'"],
+    ),
+    "public_nothing": (lambda df: dp.public(), TypeError, ["public", "values", "dp.public(codebook"]),
+    "frame_nothing": (lambda df: dp.frame(), TypeError, ["frame", "obj", "dp.frame(df)"]),
+    "conversion_typo": (lambda df: dp.eps_of_rho(1, dleta=1e-6), TypeError, ["'dleta'", "'delta'"]),
+    "conversion_short": (lambda df: dp.rho_of_eps(1), TypeError, ["rho_of_eps", "delta", "(1, 1e-6)"]),
+    "ratio_typo": (lambda df: dp.ratio(1, c=2), TypeError, ["ratio", "'c'"]),
+    "mechanism_nothing": (lambda df: dp.mechanism(), TypeError, ["name", "dp.mechanism('laplace')"]),
 }

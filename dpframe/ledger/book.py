@@ -25,7 +25,7 @@ from dpframe.account import read_budget, read_unit
 from dpframe.accounting.filter import Budget, State
 from dpframe.budget import Number
 from dpframe.calls import checked
-from dpframe.errors import InputError, LedgerError, did_you_mean, typed
+from dpframe.errors import InputError, LedgerError, NearNames, did_you_mean, typed
 from dpframe.ledger import locks
 from dpframe.ledger.claims import Busy, Claim, Ticket
 from dpframe.ledger.declaration import (
@@ -46,7 +46,7 @@ from dpframe.plan import Policy
 NEIGHBORS = ("add_remove", "replace_one")
 
 
-class Ledger:
+class Ledger(NearNames):
     """A budget in a file, shared by all processes, threads and forks that open it.
 
     Parameters
@@ -348,6 +348,7 @@ class Ledger:
 
     # ---- reading ----
 
+    @checked(example="ledger.state()")
     def state(self, scope: str | None = None) -> dict[str, tuple[Budget, State]]:
         """What is spent now: ``"total"`` (of the present window, if there is one), ``"scope"``, ``"lifetime"``.
 
@@ -358,6 +359,7 @@ class Ledger:
         with self._log.reading():
             return self._log.states(scope, self._clock())
 
+    @checked(example="ledger.entries()")
     def entries(self, scope: str | None = None) -> list[LedgerEntry]:
         """Every charge (of one scope, if given), oldest first."""
         with self._log.reading():

@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
+from dpframe.calls import checked
 from dpframe.errors import MechanismError, did_you_mean
 from dpframe.mechanisms import base
 
@@ -68,6 +69,7 @@ def register_mechanism(name: str) -> Callable[[T], T]:
     return add
 
 
+@checked(example="dp.unregister_mechanism('mine')")
 def unregister_mechanism(name: str) -> None:
     """Forget a registered mechanism. The built-in ones come back when they are next asked for.
 
@@ -84,6 +86,7 @@ def unregister_mechanism(name: str) -> None:
     _registered.pop(name, None)
 
 
+@checked(example="dp.mechanism('laplace')")
 def mechanism(name: str) -> base.Mechanism:
     """Return the mechanism called ``name``, loading a plug-in that declares it.
 

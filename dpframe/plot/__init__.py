@@ -13,8 +13,13 @@ Examples
 ['delta_at', 'eps_at', 'sensitivity']
 """
 
+from dpframe.errors import unknown_name
 from dpframe.plot.laws import error, noise
 from dpframe.plot.spending import budget, tradeoff
 from dpframe.plot.tables import release
 
 __all__ = ["budget", "error", "noise", "release", "tradeoff"]
+
+
+def __getattr__(name: str) -> object:
+    raise unknown_name("dp.plot", name, __all__)

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpframe.budget import Number, rational
 from dpframe.calibrate import Asked, choose
+from dpframe.calls import checked
 from dpframe.errors import InputError, MechanismError, typed
 from dpframe.forecast import prices
 from dpframe.mechanisms.base import Noise, Target
@@ -28,6 +29,7 @@ SLOW = ("cactus",)  # takes seconds for each guarantee
 POINTS = 101
 
 
+@checked(example="dp.plot.noise(['laplace', 'gaussian'], eps=1, delta=1e-6)")
 def noise(
     mechanisms: str | Sequence[str],
     *,
@@ -111,6 +113,7 @@ def noise(
     return _densities(rows, guarantee, (first, second), at, size, wide, interactive)
 
 
+@checked(example="dp.plot.error(['laplace', 'gaussian'], eps=[0.1, 1])")
 def error(
     mechanisms: str | Sequence[str],
     *,

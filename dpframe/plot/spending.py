@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import Number, rational
+from dpframe.calls import checked
 from dpframe.errors import InputError, MechanismError, typed
 from dpframe.forecast import forecast, prices, replanned, whole_plan
 from dpframe.mechanisms.base import Target
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dpframe.plan import Plan
 
 
+@checked(example="dp.plot.tradeoff(plan, eps=[0.1, 0.5, 1])")
 def tradeoff(
     plan: BoundPlan | Plan,
     *,
@@ -128,6 +130,7 @@ def _curves(
     return layers(*made, title=title)
 
 
+@checked(example="dp.plot.budget(s)")
 def budget(spent: Any, *, by: str = "charge") -> altair.LayerChart:
     """Draw a budget as it is spent: what had been charged after each call.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from dpframe.calls import checked
 from dpframe.errors import InputError, did_you_mean, typed
 from dpframe.plot.charts import alt, column, data, layers
 from dpframe.release import Release
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 MOST = 1000  # rows
 
 
+@checked(example="dp.plot.release(s.last)")
 def release(
     released: Any, *, output: str | None = None, level: float = 0.95
 ) -> altair.LayerChart | altair.VConcatChart:
