@@ -8,7 +8,7 @@ anywhere (a tolerance is a budget nobody declared).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -152,6 +152,14 @@ def _plain(x: float | Fraction | Decimal) -> Fraction | None:
         return rational(x, "value", zero=True)
     except InputError:
         return None
+
+
+def least(costs: Sequence[Cost]) -> Cost:
+    """What several budgets would all grant: the least of each part."""
+    zero = Fraction(0)
+    return Cost(
+        min(c.eps or zero for c in costs), min(c.delta for c in costs), min(c.rho or zero for c in costs)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from dpframe.budget import Cost, Event, rational
+from dpframe.budget import Cost, Event, least, rational
 from dpframe.calls import checked
 from dpframe.errors import InputError, LedgerError, NoSession, show, typed
 from dpframe.mechanisms.base import Target
@@ -75,7 +75,7 @@ def forecast(session: Session | None, event: Event) -> Forecast:
         return Forecast("unread")
     if not budgets:
         return Forecast("unlimited")
-    before = _least([b.remaining(state) for b, state in budgets])
+    before = least([b.remaining(state) for b, state in budgets])
     states = [b.grant(event, state, "")[0] for b, state in budgets]
     shares = [(left.eps or Fraction(0)) / b.eps for (b, s) in budgets if b.eps for left in [b.remaining(s)]]
     eps = [b.eps for b, _ in budgets if b.eps]
@@ -85,7 +85,7 @@ def forecast(session: Session | None, event: Event) -> Forecast:
     after = [b.remaining(s) for (b, _), s in zip(budgets, states) if s is not None]
     if len(after) < len(budgets):
         return Forecast("refused", before, None, total)
-    return Forecast("open", before, _least(after), total)
+    return Forecast("open", before, least(after), total)
 
 
 def _budgets(payer: Session) -> list[tuple[Any, Any]]:
@@ -97,13 +97,6 @@ def _budgets(payer: Session) -> list[tuple[Any, Any]]:
         if s._ledger is not None:
             found += s._ledger.state(s._scope).values()
     return found
-
-
-def _least(costs: list[Cost]) -> Cost:
-    zero = Fraction(0)
-    return Cost(
-        min(c.eps or zero for c in costs), min(c.delta for c in costs), min(c.rho or zero for c in costs)
-    )
 
 
 def _asked(left: Cost) -> str:

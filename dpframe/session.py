@@ -21,9 +21,9 @@ import polars as pl
 
 from dpframe.account import Entry, as_frame, read_budget, read_unit
 from dpframe.accounting.filter import Budget, State
-from dpframe.budget import Cost, Number, rational
+from dpframe.budget import Cost, Number, least, rational
 from dpframe.calls import checked
-from dpframe.errors import InputError, NearNames, NoSession, did_you_mean, show, typed
+from dpframe.errors import InputError, LedgerError, NearNames, NoSession, did_you_mean, show, typed
 from dpframe.interrupts import uninterrupted
 from dpframe.noise import source
 from dpframe.notices import answer_at, number
@@ -382,11 +382,7 @@ class Session(NearNames):
         left = [] if self._budget.unlimited else [self._budget.remaining(self._state)]
         if self._ledger is not None:
             left += [b.remaining(state) for b, state in self._ledger.state(self._scope).values()]
-        return Cost(
-            min(c.eps or Fraction(0) for c in left),
-            min(c.delta for c in left),
-            min(c.rho or Fraction(0) for c in left),
-        )
+        return least(left)
 
     @property
     def strict(self) -> bool:
@@ -500,8 +496,7 @@ class Session(NearNames):
     def __repr__(self) -> str:
         b = self._budget
         if self._ledger is not None:
-            scope = f", scope {self._scope!r}" if self._scope is not None else ""
-            return f"<dpframe session on {self._ledger!r}{scope}, {self._charges} charge{'s' * (self._charges != 1)} here>"
+            return f"<dpframe session on {self._ledger!r}{self._on_the_ledger()}>"
         if b.unlimited:
             return f"<dpframe ambient session: no limit, {self._charges} charges, spent {_cost(self.spent)}>"
         total = f"rho={number(b.rho)}" if b.eps is None else f"eps={show(b.eps)}"
@@ -515,6 +510,18 @@ class Session(NearNames):
             f" {self._charges} charge{'s' * (self._charges != 1)}, spent {_cost(self.spent)}"
             + (", split into parts that have it all>" if self._split else ">")
         )
+
+    def _on_the_ledger(self) -> str:
+        """What everybody has spent there, and what was released here; stored answers were released before."""
+        try:
+            spent = f"spent {_cost(self.spent)}"
+        except LedgerError:
+            spent = "which can't be read"
+        new = sum(e.release is not None and not e.replayed for e in self._entries)
+        again = sum(e.replayed for e in self._entries)
+        scope = f", scope {self._scope!r}" if self._scope is not None else ""
+        replayed = f", {again} replayed" if again else ""
+        return f"{scope}, {spent}, {new} release{'s' * (new != 1)} here{replayed}"
 
     def _repr_html_(self) -> str:
         from dpframe.display import sessions

@@ -56,6 +56,34 @@ def test_the_budget_outlives_the_session(path):
     assert "ledger budget.db" in repr(s)
 
 
+def test_a_ledger_says_what_is_spent_and_what_remains(tmp_path):
+    ledger = Ledger.create(
+        tmp_path / "l.db", eps=3, window="1d", lifetime={"eps": 2}, per_scope={"eps": 1}, unit="user"
+    )
+    with dp.Session(ledger=ledger, scope="a", max_rows=1) as s:
+        assert (ledger.spent, ledger.remaining, s.remaining) == (0, 2, 1)
+        ROWS.dp.count(eps=Fraction(1, 3))
+        assert ledger.spent == s.spent == Fraction(1, 3)
+        assert ledger.remaining == Fraction(5, 3)
+        assert s.remaining == Fraction(2, 3)
+
+
+def test_a_session_on_a_ledger_shows_what_is_spent_and_counts_releases(path):
+    """A replay is no release; what others charged is spent."""
+    with dp.Session(ledger=path):
+        ROWS.dp.count(eps=0.5, request_id="n")
+    with dp.Session(ledger=path) as s:
+        assert repr(s).endswith(", spent eps=0.5, 0 releases here>")
+        ROWS.dp.count(eps=0.5, request_id="n")
+        assert repr(s).endswith(", spent eps=0.5, 0 releases here, 1 replayed>")
+        ROWS.dp.count("x", eps=0.25)
+        assert repr(s).endswith(", spent eps=0.75, 1 release here, 1 replayed>")
+        ROWS.dp.count("g", eps=0.25)
+        assert repr(s).endswith(", spent eps=1, 2 releases here, 1 replayed>")
+    path.unlink()
+    assert repr(s).endswith(", which can't be read, 2 releases here, 1 replayed>")
+
+
 def test_opening_never_creates(tmp_path):
     with pytest.raises(dp.LedgerError):
         dp.Session(ledger=tmp_path / "nothing.db")

@@ -23,7 +23,7 @@ import polars as pl
 from dpframe._version import __version__
 from dpframe.account import read_budget, read_unit
 from dpframe.accounting.filter import Budget, State
-from dpframe.budget import Number
+from dpframe.budget import Cost, Number, least
 from dpframe.calls import checked
 from dpframe.errors import InputError, LedgerError, NearNames, did_you_mean, typed
 from dpframe.ledger import locks
@@ -75,9 +75,8 @@ class Ledger(NearNames):
     >>> import dpframe as dp, pathlib, tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = dp.Ledger.create(pathlib.Path(folder.name) / "budget.db", eps=3, delta=1e-6)
-    >>> budget, state = ledger.state()["total"]
-    >>> budget.remaining(state).eps == 3
-    True
+    >>> ledger.spent == 0, ledger.remaining.eps == 3
+    (True, True)
     >>> ledger.close(); folder.cleanup()
     """
 
@@ -358,6 +357,20 @@ class Ledger(NearNames):
             self.check_scope(scope)
         with self._log.reading():
             return self._log.states(scope, self._clock())
+
+    @property
+    def spent(self) -> Cost:
+        """What everybody has charged (with a window: within the present one)."""
+        budget, state = self.state()["total"]
+        return budget.spent(state)
+
+    @property
+    def remaining(self) -> Cost:
+        """What would still be granted, by all budgets but those of scopes.
+
+        A session on the ledger says what is left in its scope: ``dp.Session(ledger=..., scope=...).remaining``.
+        """
+        return least([budget.remaining(state) for budget, state in self.state().values()])
 
     @checked(example="ledger.entries()")
     def entries(self, scope: str | None = None) -> list[LedgerEntry]:
