@@ -21,7 +21,8 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TextIO
 
 import polars as pl
@@ -39,6 +40,7 @@ from dpframe.errors import (
     show,
 )
 from dpframe.release import Release
+from dpframe.wording import in_command, in_file, scope_in_command
 
 DONE, INTERNAL, WRONG, EXCEEDED, LEDGER, FAILED, NOT_APPROVED, FLAGGED, INTERRUPTED = (
     0,
@@ -69,19 +71,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _warning  # one line on stderr, not two with a line of source
+            warnings.showwarning = partial(_warning, args.words)  # one line, not two with a line of source
             code: int = args.command(args)
         return code
     except BudgetExceeded as e:
-        return _stop(EXCEEDED, e)
+        return _stop(EXCEEDED, args.words(e))
     except LedgerError as e:
-        return _stop(LEDGER, e)
+        return _stop(LEDGER, args.words(e))
     except ReleaseFailed as e:
-        return _stop(FAILED, e)
+        return _stop(FAILED, args.words(e))
     except OSError as e:  # of a file that dpframe opened; the operating system's words hold no cell
         return _stop(FAILED, f"{e.strerror}: {e.filename or 'a file'}. Hint: run again when this is mended")
     except (DPError, TypeError) as e:
-        return _stop(WRONG, e)
+        return _stop(WRONG, args.words(e))
     except KeyboardInterrupt:
         return _stop(INTERRUPTED, "interrupted; run again to go on")
     except Exception as e:  # its words may hold cells
@@ -95,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 done, 1 internal error, 2 wrong arguments or file, 3 budget exceeded, 4 ledger"
         " fault, 5 failed while releasing, 6 not the approved plan, 7 an audit failed, 130 interrupted.",
     )
+    parser.set_defaults(words=in_command)
     parser.add_argument("--version", action="version", version=f"dpframe {__version__}")
     commands = parser.add_subparsers(required=True, metavar="{plan,run,ledger,audit,demo}")
 
@@ -103,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     for p in (plan, run):
         p.add_argument("file", metavar="release.toml")
         p.add_argument("--scope", help="the ledger's scope; stands for {scope} in the file's paths")
+        p.set_defaults(words=lambda e: scope_in_command(in_file(e)))
     plan.set_defaults(command=_plan)
     run.add_argument("--approved", metavar="FINGERPRINT", help="refuse unless the plan has this fingerprint")
     run.set_defaults(command=_run)
@@ -151,7 +155,7 @@ def _run(args: argparse.Namespace) -> int:
     lost = next((n for n, q in plan.queries.items() if not q.outputs), None)
     if lost is not None:
         raise InputError(
-            f"{args.file}: the query {lost!r} has no outputs=, so its answer would be lost. Hint: 'n.csv'"
+            f"{args.file}: the query {lost!r} has no outputs, so its answer would be lost. Hint: outputs = 'n.csv'"
         )
     if args.approved is not None and args.approved != plan.fingerprint:
         return _stop(
@@ -215,6 +219,7 @@ def _stop(code: int, message: object) -> int:
 
 
 def _warning(
+    words: Callable[[object], str],
     message: Warning | str,
     category: type[Warning],
     filename: str,
@@ -222,7 +227,7 @@ def _warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(f"dpframe: warning: {_line(message)}", file=sys.stderr)
+    print(f"dpframe: warning: {_line(words(message))}", file=sys.stderr)
 
 
 def _line(message: object) -> str:

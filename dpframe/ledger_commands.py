@@ -1,4 +1,4 @@
-"""``dpframe ledger create | show | verify | export``."""
+"""``dpframe ledger create | show | verify | export``. Errors are worded for Python here; ``cli`` rewords them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ def add(commands: Any) -> None:
         "--unit", action="append", metavar="COLUMN", help="whom a row belongs to; repeat for several"
     )
     create.add_argument("--accountant", help="how charges add up (default union)")
+    create.add_argument(
+        "--order", metavar="NUMBER", help="of --accountant rdp (default: the best for the budget)"
+    )
     create.add_argument("--per-scope", metavar="eps=0.1,delta=1e-8", help="a budget for each scope")
     create.add_argument("--window", metavar="30d", help="the budget is that of each window of this length")
     create.add_argument(
@@ -41,22 +44,26 @@ def add(commands: Any) -> None:
     export.set_defaults(command=_export)
     for p in (create, look, check, export):
         p.add_argument("path", metavar="budget.db")
+    for p in (look, check, export):
+        p.add_argument(
+            "--anchor", metavar="PATH", help="where the anchor lies now, if not where it was declared"
+        )
 
 
 def _create(args: argparse.Namespace) -> int:
     from dpframe.ledger import Ledger
 
     given = {
-        "eps": _number(args.eps, "--eps"),
-        "delta": _number(args.delta, "--delta"),
-        "delta_calls": _number(args.delta_calls, "--delta-calls"),
-        "rho": _number(args.rho, "--rho"),
+        **{
+            name: _number(getattr(args, name), name)
+            for name in ("eps", "delta", "delta_calls", "rho", "order")
+        },
         "neighbors": args.neighbors,
         "unit": args.unit,
         "accountant": args.accountant,
-        "per_scope": _part(args.per_scope, "--per-scope"),
+        "per_scope": _part(args.per_scope, "per_scope"),
         "window": args.window,
-        "lifetime": _part(args.lifetime, "--lifetime"),
+        "lifetime": _part(args.lifetime, "lifetime"),
         "anchor": args.anchor,
     }
     ledger = Ledger.create(args.path, **{k: v for k, v in given.items() if v is not None})
@@ -68,7 +75,7 @@ def _create(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     from dpframe.ledger import Ledger, window_text
 
-    ledger = Ledger(args.path)
+    ledger = Ledger(args.path, anchor=args.anchor)
     print(repr(ledger))
     for domain, (budget, state) in ledger.state(args.scope).items():
         spent, left = budget.spent(state), budget.remaining(state)
@@ -89,7 +96,7 @@ def _show(args: argparse.Namespace) -> int:
 def _verify(args: argparse.Namespace) -> int:
     from dpframe.ledger import Ledger
 
-    ledger = Ledger(args.path)
+    ledger = Ledger(args.path, anchor=args.anchor)
     ledger.verify()
     print(f"whole: {len(ledger.entries())} charges, head {ledger.head.sequence} {ledger.head.hash}")
     ledger.close()
@@ -101,7 +108,7 @@ def _export(args: argparse.Namespace) -> int:
     from dpframe.ledger import Ledger
     from dpframe.release import table_bytes
 
-    ledger = Ledger(args.path)
+    ledger = Ledger(args.path, anchor=args.anchor)
     table = ledger.export()
     ledger.close()
     if args.output is None:
@@ -119,7 +126,7 @@ def _number(text: str | None, name: str) -> Fraction | None:
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise InputError(f"{name} {text!r} is no number. Hint: {name} 0.5") from None
+        raise InputError(f"{name}={text!r} is no number. Hint: {name}=0.5") from None
 
 
 def _part(text: str | None, name: str) -> dict[str, Fraction | None] | None:
@@ -128,5 +135,5 @@ def _part(text: str | None, name: str) -> dict[str, Fraction | None] | None:
         return None
     pairs = [p.partition("=") for p in text.split(",")]
     if not all(sign and value for _, sign, value in pairs):
-        raise InputError(f"{name} {text!r} is no budget. Hint: {name} eps=0.1,delta=1e-8")
-    return {k.strip().replace("-", "_"): _number(v.strip(), f"{name} {k}") for k, _, v in pairs}
+        raise InputError(f"{name}={text!r} is no budget. Hint: {name}=dict(eps=0.1, delta=1e-8)")
+    return {k.strip().replace("-", "_"): _number(v.strip(), k.strip()) for k, _, v in pairs}

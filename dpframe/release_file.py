@@ -24,6 +24,7 @@ from dpframe.query import AMOUNTS, PASSED, Query, QueryError, query
 from dpframe.sources import KEY_FILES, Files, Named, SourceError
 from dpframe.stats import Aggregate
 from dpframe.toml_text import Path, key_lines, to_toml
+from dpframe.wording import in_file
 
 TOP = ("name", "source", "sources", "budget", "query")
 SOURCE = ("path", "types", "uri")
@@ -232,13 +233,11 @@ class _Reader:
         for k, v in table.items():
             names = k in ("rows", "relative_to") and isinstance(v, str)
             if k in TEXTS and not isinstance(v, str):
-                self._fail((*at, k), f"{k} = {typed(v)} must be a text. Hint: {k} = '...'")
+                self._fail((*at, k), f"{k}={typed(v)} must be a text. Hint: {k}='...'")
             if k in NUMBERS and not names and not _is_number(v):
-                self._fail((*at, k), f"{k} = {typed(v)} must be a number. Hint: {k} = 0.5")
+                self._fail((*at, k), f"{k}={typed(v)} must be a number. Hint: {k}=0.5")
             if k in ("groupby", "unit", "outputs") and not _is_texts(v):
-                self._fail(
-                    (*at, k), f"{k} = {typed(v)} must be a text or a list of texts. Hint: {k} = ['...']"
-                )
+                self._fail((*at, k), f"{k}={typed(v)} must be a text or a list of texts. Hint: {k}=['...']")
             table[k] = v if names or k in TEXTS else _numbers(v)
         return table
 
@@ -263,7 +262,7 @@ class _Reader:
         """Raise InputError with the line of ``at``, or of the nearest table around it."""
         while at and at not in self.lines:
             at = at[:-1]
-        raise InputError(f"{self.name}:{self.lines.get(at, 1)}: {message}") from None
+        raise InputError(f"{self.name}:{self.lines.get(at, 1)}: {in_file(message)}") from None
 
 
 def _item(key: str, value: Any, told: str) -> Path:

@@ -69,7 +69,12 @@ def test_several_processes_measure_the_same():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"), [(["--size", "huge"], "size="), (["--figures", "5"], "figure 5")]
+    ("arguments", "says"),
+    [
+        (["--size", "huge"], "--size huge is not one. Hint: --size small"),
+        (["--figures", "5"], "figure 5"),
+        (["--jobs", "0"], "--jobs 0 must be a whole number from 1. Hint: --jobs 2"),
+    ],
 )
 def test_a_wrong_size_or_figure_is_named(arguments, says, capsys):
     assert main(["audit", *arguments]) == 2

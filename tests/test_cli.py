@@ -122,7 +122,7 @@ def test_a_scope_names_the_files_of_a_night(folder):
     [
         ("[budget]", "[bugdet]", "job.toml:4: there is no key 'bugdet' here"),
         ("eps = 0.25", "eps = 2.5", "job.toml:13: nothing is left for it of 1: the other queries take 2.5."),
-        ('outputs = "total.csv"', "", "'total' has no outputs="),
+        ('outputs = "total.csv"', "", "'total' has no outputs"),
         ("people.parquet", "none.parquet", "job.toml:3: There is no readable file"),
     ],
 )
@@ -263,17 +263,73 @@ def test_a_ledger_with_windows_and_scopes_says_what_they_mean(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--eps", "much"], "--eps 'much' is no number"),
-        (["--eps", "1/0"], "--eps '1/0' is no number"),
-        ([], "needs eps= or rho="),
-        (["--eps", "1", "--per-scope", "0.1"], "--per-scope '0.1' is no budget"),
-        (["--eps", "1", "--neighbors", "near"], "neighbors='near'"),
-        (["--eps", "-1"], "more than zero"),
+        (["--eps", "much"], "--eps much is no number. Hint: --eps 0.5"),
+        (["--eps", "1/0"], "--eps 1/0 is no number"),
+        ([], "needs --eps or --rho, one of them. Hint: dpframe ledger create --eps 3 budget.db"),
     ],
 )
 def test_a_ledger_that_can_not_be_made_is_exit_2(folder, arguments, says):
     assert says in one_line(dpframe(folder, "ledger", "create", "b.db", *arguments), 2)
     assert not (folder / "b.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("--eps 1 --rho 1", "needs --eps or --rho"),
+        ("--eps 1 --per-scope 0.1", "--per-scope 0.1 is no budget. Hint: --per-scope eps=0.1,delta=1e-8"),
+        ("--eps 1 --per-scope epsilon=1", "Did you mean 'eps'? Hint: --per-scope eps=0.1"),
+        ("--eps 1 --per-scope delta=1", "--per-scope delta=1 needs eps or rho"),
+        ("--eps 1 --window 1d --lifetime eps=x", "eps x is no number"),
+        ("--eps 1 --lifetime eps=3", "--lifetime goes with --window; "),
+        ("--eps 1 --window 0d", "--window 0d must be longer than nothing. Hint: --window 30d"),
+        ("--eps 1 --neighbors near", "--neighbors near is not a relation"),
+        ("--eps -1", "--eps -1 must be more than zero. Hint: --eps 0.5"),
+        ("--eps 1 --delta 1e-6 --delta-calls 1e-5", "Hint: --delta-calls 5e-07"),
+        ("--rho 1 --delta 1e-6", "Hint: --rho 0.1 --delta-calls 1e-6"),
+        ("--eps 1 --accountant pld", "--accountant pld is not one"),
+        ("--eps 1 --accountant zcdp", "Hint: --delta 1e-6, or --accountant sum"),
+        ("--eps 1 --order 3", "--order 3 goes with --accountant rdp"),
+        ("--eps 1 --unit a --unit a", "--unit a --unit a must name"),
+    ],
+)
+def test_what_is_wrong_with_a_ledgers_options_is_said_in_options(folder, capsys, arguments, says):
+    assert cli.main(["ledger", "create", str(folder / "b.db"), *arguments.split()]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert not re.search(r"\bdp\.|dict|\bs\.|[a-z]= |Fraction", said), said  # nothing of Python's
+    assert not (folder / "b.db").exists()
+
+
+def test_hints_of_the_command_line_are_commands(folder, monkeypatch, capsys):
+    """What to type about a ledger and a scope, also where a release file is at fault."""
+    monkeypatch.chdir(folder)
+
+    def said(*arguments: str) -> str:
+        assert cli.main(arguments) in (2, 3, 4)
+        return capsys.readouterr().err
+
+    assert "Hint: dpframe ledger create --eps ... " in said("ledger", "show", "b.db")
+    assert cli.main(["ledger", "create", "b.db", "--eps", "1", "--per-scope", "eps=0.1"]) == 0
+    assert "Hint: dpframe ledger show " in said("ledger", "create", "b.db", "--eps", "1")
+    (folder / "job.toml").write_text(PAID)
+    assert "Hint: --scope 2026-11-29, or another name" in said("plan", "job.toml")
+    (folder / "job.toml").write_text(PAID.replace("b.db", "c.db"))
+    assert cli.main(["ledger", "create", "c.db", "--eps", "1"]) == 0
+    assert "so --scope x would have" in (text := said("run", "job.toml", "--scope", "x"))
+    assert "or dpframe ledger create --per-scope eps=0.1 ..." in text
+    (folder / "c.db.anchor").rename(folder / "elsewhere")
+    assert "dpframe ledger show --anchor ... budget.db" in said("ledger", "verify", "c.db")
+    for command in ("show", "verify", "export"):
+        assert cli.main(["ledger", command, "c.db", "--anchor", "elsewhere"]) == 0
+
+
+def test_a_ledger_takes_an_order(folder, capsys):
+    options = ["--eps", "1", "--delta", "1e-6", "--accountant", "rdp", "--order", "20"]
+    assert cli.main(["ledger", "create", str(folder / "b.db"), *options]) == 0
+    ledger = dp.Ledger(folder / "b.db")
+    assert ledger.budget.order == 20
+    ledger.close()
 
 
 @pytest.mark.parametrize("command", ["show", "verify", "export"])
@@ -310,7 +366,7 @@ def test_two_plans_never_share_a_request(folder):
     dp.Ledger.create(folder / "b.db", eps=3).close()
     (folder / "job.toml").write_text(PAID.replace('"job"', '"a/b"'))
     said = one_line(dpframe(folder, "run", "job.toml"), 2)
-    assert "job.toml:5: name='a/b'" in said or "job.toml:4: name='a/b'" in said
+    assert "job.toml:5: name = 'a/b'" in said or "job.toml:4: name = 'a/b'" in said
 
 
 @pytest.mark.parametrize(

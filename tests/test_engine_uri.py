@@ -140,7 +140,7 @@ def test_a_table_that_can_not_be_opened_is_named_with_its_line(folder, uri, says
 
 def test_a_file_beside_a_table_is_refused(folder):
     (folder / "q.toml").write_text(RELEASE_FILE.replace("uri =", "path = 'visits.parquet'\nuri ="))
-    with pytest.raises(dp.InputError, match=r"q.toml:5: a source has uri= or path="):
+    with pytest.raises(dp.InputError, match=r"q.toml:5: a source has uri or path, not both"):
         dp.BudgetPlan.from_release_file(folder / "q.toml")
 
 

@@ -100,7 +100,7 @@ def run(
     Raises
     ------
     InputError
-        For a size or a figure that there is not.
+        For a size or a figure that there is not, or no number of jobs.
 
     Examples
     --------
@@ -109,11 +109,13 @@ def run(
     [True, True]
     """
     if size not in SIZES:
-        raise InputError(f"size={typed(size)} is not one. Hint: {', '.join(map(repr, SIZES))}")
+        raise InputError(f"size={typed(size)} is not one. Hint: {' or '.join(f'size={s!r}' for s in SIZES)}")
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise InputError(f"jobs={typed(jobs)} must be a whole number from 1. Hint: jobs=2")
     wanted = sorted(_OF) if figures is None else list(figures)
     for f in wanted:
         if f not in _OF:
-            raise InputError(f"There is no figure {typed(f)} here. Hint: {', '.join(map(str, _OF))}")
+            raise InputError(f"There is no figure {typed(f)} here. Hint: of {', '.join(map(str, _OF))}")
     tasks: list[Task] = [
         (f, part, SIZES[size]) for f in wanted for part in getattr(import_module(_OF[f]), f"parts_{f}")()
     ]

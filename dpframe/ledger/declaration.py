@@ -76,16 +76,16 @@ def read_window(given: Any) -> int | None:
     """A length of time in microseconds: "30d", "12h", "90m", "45s", "2w", or a timedelta."""
     if given is None:
         return None
-    hint = "Hint: window='30d'"
+    hint, asked = "Hint: window='30d'", typed(given)
     if isinstance(given, str):
         parts = re.fullmatch(r"(\d{1,6})([smhdw])", given.strip())
         if parts is None:
-            raise InputError(f"window={typed(given)} must be a whole number and one of s, m, h, d, w. {hint}")
+            raise InputError(f"window={asked} must be a whole number and one of s, m, h, d, w. {hint}")
         given = dt.timedelta(**{_UNITS[parts[2]]: int(parts[1])})
     if not isinstance(given, dt.timedelta):
-        raise InputError(f"window={typed(given)} must be text or a timedelta. {hint}")
+        raise InputError(f"window={asked} must be text or a timedelta. {hint}")
     if given <= dt.timedelta(0):
-        raise InputError(f"window={given} must be longer than nothing. {hint}")
+        raise InputError(f"window={asked} must be longer than nothing. {hint}")
     return given // _MICROSECOND
 
 
