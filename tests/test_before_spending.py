@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import polars as pl
 import pytest
@@ -170,6 +172,69 @@ def test_explain_takes_guesses():
 def test_explain_has_every_part(part):
     with dp.Session(eps=1):
         assert part in str(FRAME.dp.plan.clip_sum("x", **BOUNDS, eps=1).explain())
+
+
+def lines(explained) -> dict[str, str]:
+    """The lines of an explanation, by the label that begins them."""
+    told = [line.strip() for line in str(explained).splitlines()]
+    return {
+        label: line.removeprefix(label).strip() for label in LABELS for line in told if line.startswith(label)
+    }
+
+
+LABELS = (
+    "protects",
+    "costs",
+    "bounds",
+    "groups",
+    "threshold",
+    "sensitivity",
+    "noise",
+    "runner-up",
+    "95 % error",
+)
+LABELS += ("missing", "session")
+
+
+def test_an_explanation_says_all_of_it_with_the_right_numbers():
+    """What is asked, unit and relation, bounds, L1 and L2, mechanism and runner-up, scale, error, cost, what remains."""
+    with dp.Session(eps=2, unit="who", neighbors="replace_one"):
+        plan = FRAME.dp.plan.clip_sum("x", **BOUNDS, max_rows=3, eps=0.5)
+        said = lines(plan.explain(relative_to=1000))
+    assert (
+        str(plan.explain()).splitlines()[0] == "clip_sum('x', bounds=(0, 10))"
+    )  # asked, and within which bounds
+    assert said["protects"] == "one who becomes another"
+    assert said["costs"].startswith("eps=0.5, delta=0 ")
+    assert said["bounds"].startswith("one who: at most 3 rows; more is scaled down")
+    assert said["sensitivity"] == f"L1 {plan.l1:g}, L2 {plan.l2:g}" == "L1 30, L2 30"
+    assert said["noise"] == f"{plan.mechanism}, scale {plan.scale:g}"
+    other = {"laplace": "staircase", "staircase": "laplace"}[plan.mechanism]
+    assert re.fullmatch(rf"{other}, RMSE × (0.99\d*|1.0\d*)", said["runner-up"])  # within 2 %
+    assert said["95 % error"] == f"± {plan.error:,.6g} ({plan.error / 10:.3g} % of 1,000)"
+    assert said["missing"]
+    assert said["session"] == "would still grant eps=2; after this call eps=1.5"
+
+
+def test_an_explanation_tells_the_threshold_and_the_odds_of_surviving_it():
+    frame = pl.DataFrame({"g": ["a"] * 900 + ["b"] * 100})
+    with dp.Session(eps=2, delta=1e-5):
+        plan = frame.dp.plan.groupby("g").count(eps=1, delta=1e-6)
+        said = lines(plan.explain())
+        assert "found with enough in them" in said["groups"]
+        least, odds = said["threshold"].split("; chance of release by size: ")
+        size = plan.plan.threshold.size
+        assert least == f"about {size:,.4g} rows in a group"
+        told = [(int(n.replace(",", "")), float(p)) for n, p in (x.split(" ") for x in odds.split(", "))]
+        law = plan.plan.laws[0]
+        for n, p in told:
+            assert p == pytest.approx(plan.plan.threshold.odds(law, n), rel=0.01)
+        assert [p for _, p in told] == sorted(p for _, p in told)
+        assert told[0][0] == 1
+        assert told[0][1] <= 1e-6
+        assert told[-1][1] > 0.99
+        keys = lines(frame.dp.plan.groupby("g").keys(eps=1, delta=1e-6).explain())
+        assert "chance of release" in keys["threshold"]
 
 
 def test_a_plan_that_is_planned_anew_at_its_own_price_is_itself():

@@ -349,6 +349,23 @@ def test_duckdb_reads_the_used_columns_once(collected, unit):
 
 
 @on_spark
+def test_the_documentations_spark_lines_answer_as_its_others_do(tmp_path):
+    """docs/cluster.md: its lines, on a folder in place of the bucket, with the session and the question of its page."""
+    _spark()
+    page = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text()
+    lines = re.search(r"^```text\n(from pyspark.*?)^```", page, re.DOTALL | re.MULTILINE)[1]
+    asked = re.search(r">>> def session.*?(?=\n\n```)", page, re.DOTALL)[0]
+    printed: list = []
+    space = {"dp": dp, "print": printed.append}
+    exec("\n".join(line[4:] for line in asked.splitlines()), space)
+    users, minutes = [u for u in range(500) for _ in range(2)], [10.0, 35.0] * 500
+    frame = pl.DataFrame({"user": users, "city": ["Oslo", "Rome"] * 500, "minutes": minutes})
+    frame.write_parquet(tmp_path / "visits.parquet")
+    exec(lines.replace("s3://.../visits/", str(tmp_path / "visits.parquet")), space)
+    assert printed == [[("Oslo", 500, 500, 10.0), ("Rome", 500, 500, 35.0)]]
+
+
+@on_spark
 @pytest.mark.parametrize("unit", [None, "u"])
 def test_spark_scans_the_used_columns_once(collected, tmp_path, unit):
     _spark()

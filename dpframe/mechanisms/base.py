@@ -48,7 +48,7 @@ class Noise(ABC):
         """What a release with this noise costs."""
 
     def prepare(self, exact: Ints) -> Ints:
-        """What the noise is added to; a law on a coarser grid rounds here."""
+        """What the noise is added to, of the integers ``exact``; a law on a coarser grid rounds here."""
         return exact
 
     @abstractmethod
