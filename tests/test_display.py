@@ -174,6 +174,35 @@ def test_a_session_page_shows_budget_charges_repeats_and_labels(pages):
     assert all(0 <= w <= 100 for w in widths)
 
 
+def test_a_partition_is_no_failed_answer_and_a_failure_is_told(monkeypatch):
+    from dpframe.engine.polars import PolarsSource
+
+    def fails(*args):
+        raise RuntimeError
+
+    with dp.Session(eps=2) as s:
+        FRAME.dp.partition_by("city", keys=["Lille"], eps=0.5)
+        assert "partition_by" in s._repr_html_()
+        assert "no answer" not in s._repr_html_()
+        monkeypatch.setattr(PolarsSource, "aggregate", fails)
+        with pytest.raises(dp.ReleaseFailed):
+            FRAME.dp.count(eps=0.5)
+    assert s._repr_html_().count("no answer: it failed, or was interrupted") == 1
+
+
+def test_the_shape_of_a_law_has_one_peak():
+    """No comb where a law on coarse steps meets bins of other widths."""
+    from dpframe.display.laws import heights
+
+    with dp.Session(eps=9):
+        for eps in (0.1, 1, 3, 5):
+            plan = FRAME.dp.plan.clip_sum("x", bounds=(0, 10), eps=eps)
+            shape = heights(plan.plan.laws[0])
+            right = shape[len(shape) // 2 :]
+            assert max(right) == pytest.approx(right[0], rel=0.02)
+            assert all(b <= a + 0.02 for a, b in zip(right, right[1:])), (eps, plan.mechanism)
+
+
 def test_the_ambient_session_is_visible(pages):
     assert "nothing limits the total" in pages["ambient"]
     assert "nothing limits the total" in pages["answer without a session"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpframe.display.page import card, facts, note, shape
 from dpframe.errors import show
+from dpframe.mechanisms.coarse import Coarse
 
 if TYPE_CHECKING:
     from dpframe.budget import Event
@@ -32,6 +33,8 @@ def noise(law: Noise) -> str:
 def heights(law: Noise) -> list[float]:
     """The probabilities of equally wide bins around zero, the largest 1."""
     width = -(-2 * law.interval(0.99) // COLUMNS) + 1  # steps to a bin
+    if isinstance(law, Coarse):  # every bin holds as many of the coarse steps
+        width = -(-width // law.step) * law.step
     edges = (np.arange(COLUMNS + 1) - COLUMNS / 2) * width
     mass = np.diff(law.cdf(np.floor(edges)))
     top = float(mass.max())

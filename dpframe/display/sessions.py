@@ -131,7 +131,7 @@ def _remarks(e: Entry) -> str:
         said.append("stored answer, paid for before")
     elif e.repeat_of is not None:
         said.append(f"repeat of {e.repeat_of}, charged again")
-    if e.release is None:
+    if e.release is None and e.mechanism != "parts":  # the answers of parts are in their own sessions
         said.append("no answer: it failed, or was interrupted")
     if not e.private:
         said.append("not private: a test's noise")
