@@ -5,6 +5,7 @@ A headless browser lays the pages out on light and on dark, where there is one.
 
 from __future__ import annotations
 
+import itertools
 import json
 import pickle
 import re
@@ -200,7 +201,7 @@ def test_the_shape_of_a_law_has_one_peak():
             shape = heights(plan.plan.laws[0])
             right = shape[len(shape) // 2 :]
             assert max(right) == pytest.approx(right[0], rel=0.02)
-            assert all(b <= a + 0.02 for a, b in zip(right, right[1:])), (eps, plan.mechanism)
+            assert all(b <= a + 0.02 for a, b in itertools.pairwise(right)), (eps, plan.mechanism)
 
 
 def test_the_ambient_session_is_visible(pages):
