@@ -18,10 +18,11 @@ Exit codes, for schedulers:
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TextIO
 
@@ -149,8 +150,22 @@ def _plan(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _run(args: argparse.Namespace) -> int:
+@contextlib.contextmanager
+def _session_required() -> Iterator[None]:
+    """No call may go to the session without a limit; whoever called ``main`` has their own rule again afterwards."""
+    before = os.environ.get("DPFRAME_REQUIRE_SESSION")
     os.environ["DPFRAME_REQUIRE_SESSION"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["DPFRAME_REQUIRE_SESSION"]
+        else:
+            os.environ["DPFRAME_REQUIRE_SESSION"] = before
+
+
+@_session_required()
+def _run(args: argparse.Namespace) -> int:
     plan = BudgetPlan.from_release_file(args.file, scope=args.scope)
     lost = next((n for n, q in plan.queries.items() if not q.outputs), None)
     if lost is not None:

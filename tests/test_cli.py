@@ -175,10 +175,19 @@ def test_an_error_of_our_own_is_exit_1_and_its_words_are_withheld(folder, capsys
     assert said.err == f"dpframe: RuntimeError inside dpframe {dp.__version__}; its words are withheld\n"
 
 
-def test_run_needs_sessions_and_warns_on_one_line(folder, capsys):
+def test_run_needs_sessions_and_warns_on_one_line(folder, capsys, monkeypatch):
+    """While it runs no call may do without a session; afterwards the program's own rule holds again."""
     pl.DataFrame({"x": [1.0] * 9, "user_id": range(9)}).write_parquet(folder / "people.parquet")
+    run, seen = dp.BudgetPlan.run, []
+
+    def watched(*args, **kwargs):
+        seen.append(os.environ["DPFRAME_REQUIRE_SESSION"])
+        return run(*args, **kwargs)
+
+    monkeypatch.setattr(dp.BudgetPlan, "run", watched)
     assert cli.main(["run", str(folder / "job.toml")]) == 0
-    assert os.environ["DPFRAME_REQUIRE_SESSION"] == "1"
+    assert seen == ["1"]
+    assert os.environ["DPFRAME_REQUIRE_SESSION"] == "0"
     said = capsys.readouterr().err
     assert said.startswith("dpframe: warning: One row is protected, not one 'user_id'")
     assert said.count("\n") == 1
