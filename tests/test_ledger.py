@@ -110,7 +110,7 @@ def test_a_ledger_that_can_not_be_made_leaves_nothing(tmp_path):
         ({"eps": 1, "lifetime": {"eps": 9}}, "window="),
         ({"eps": 1, "window": "30"}, "window='30'"),
         ({"eps": 1, "window": "a month"}, "window='a month'"),
-        ({"eps": 1, "window": "0d"}, "window=0"),
+        ({"eps": 1, "window": "0d"}, "window='0d'"),
         ({"eps": 1, "window": 30}, "window=30"),
         ({"eps": 1, "window": dt.timedelta(-1)}, "window="),
     ],
