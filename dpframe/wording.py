@@ -131,7 +131,7 @@ def _end(text: str, start: int) -> int:
 def _parsed(source: str) -> ast.expr | None:
     try:
         tree = ast.parse(source.replace(", ...}", "}"), mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError):
         return None
     for node in ast.walk(tree):  # numbers stay as they were typed
         if isinstance(node, ast.Constant) and not isinstance(node.value, str | bool | type(None)):
