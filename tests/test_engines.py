@@ -6,6 +6,7 @@ takes seconds, 25 frames share one).
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import os
 import pickle
@@ -243,6 +244,25 @@ def test_units_choose_their_groups_alike_everywhere(make, no_noise):
     assert sum(rows[0]) == 2 * 200
     other = sources[1].aggregate((), plan.by, plan.keys, bounding, 78).rows.tolist()
     assert other != rows[1]
+
+
+def test_units_choose_their_rows_among_texts_alike_everywhere(make, no_noise):
+    rng = np.random.default_rng(6)
+    rows = {"u": rng.integers(0, 50, 400), "t": rng.choice(["a", "b|", "1:a", "-"], 400)}
+    many = pl.DataFrame(rows)
+    with dp.Session(eps=1000, unit="u", max_rows=1):
+        listed = dp.frame(many).plan.top_k("t", 2, candidates=["a", "b|", "-"], eps=1)
+        distinct = dp.frame(many).plan.n_unique("t", eps=1)
+    for plan in (listed.plan, distinct.plan):
+        with canonical_rank():
+            got = [
+                [
+                    dataclasses.astuple(x)
+                    for x in dp.frame(f)._source.tally(plan.tallies, (), None, None, plan.bounding, 77)
+                ]
+                for f in (many, make(many))
+            ]
+        np.testing.assert_equal(got[1], got[0])
 
 
 def test_one_unit_more_changes_nobody_elses_choice(make):

@@ -42,8 +42,14 @@ def tally(
     in one bin are alike, so how the engine numbers them does not matter.
     """
     column = source.column(t.column)
-    keyed = isinstance(t.how, Among | Distinct)
-    query = Query(source, by, bounding.unit if bounding else (), {"bin": column} if keyed else None)
+    keyed = (
+        {"among": column}
+        if isinstance(t.how, Among)
+        else {"bin": column}
+        if isinstance(t.how, Distinct)
+        else {}
+    )
+    query = Query(source, by, bounding.unit if bounding else (), keyed)
     unit, place = [*query.unit], [*query.unit, *query.by]
     if keyed:
         rows = query.select()
@@ -58,7 +64,7 @@ def tally(
     if unit:
         rows = rows.drop_nulls(unit)
     if isinstance(t.how, Among):  # before any join: Ibis can't join on what was made between two joins
-        rows = rows.with_columns(query.text(["bin"]).alias("among")).drop("bin")
+        rows = rows.with_columns(query.text(["among"]).alias("among"))
     if groups is None:
         rows = rows.with_columns(nw.lit(0).cast(nw.Int64).alias("code"))
     else:
