@@ -95,6 +95,7 @@ class RelationalSource(Held):
     def __init__(self, frame: Any, family: Any) -> None:
         super().__init__(frame)
         self._family = family
+        self._collations: dict[str, bool] = {}
         self._native = family.native(frame)
         self._schema = {n: (polars_type(t), str(t)) for n, t in lazy(self._native).collect_schema().items()}
 
@@ -107,7 +108,30 @@ class RelationalSource(Held):
     def column(self, name: Hashable) -> Column:
         lookup(name, self.names())
         native, text = self._schema[str(name)]
-        return Column(name, "other", text, True) if native is None else describe(name, native)
+        if native is None:
+            return Column(name, "other", text, True)
+        c = describe(name, native)
+        if wordy(c) and self._collated(str(name)):
+            return Column(name, "other", f"{text} with a collation", True)
+        return c
+
+    def _collated(self, name: str) -> bool:
+        """Whether the engine takes different texts of a column for one, or may; asked once, and no row is read.
+
+        Privacy: it would count one row for two listed keys, and which of the texts is a found key would hang on a row.
+        """
+        if name in self._collations:
+            return self._collations[name]
+        none = lazy(self._native).head(0).select(nw.col(name).max()).select(nw.col(name).cast(nw.String))
+        pairs = (("A", "a"), ("a", "\u00e1"), ("e\u0301", "\u00e9"), ("B", "a"))  # by bytes the first is less
+        x = nw.col(name)
+        less = [
+            (nw.coalesce(x, nw.lit(a)) < nw.coalesce(x, nw.lit(b))).alias(f"less{i}")
+            for i, (a, b) in enumerate(pairs)
+        ]
+        found = none.select(*less).collect("pyarrow").to_native()
+        self._collations[name] = not all(found.column(i)[0].as_py() for i in range(len(pairs)))
+        return self._collations[name]
 
     def plan_text(self) -> str | None:
         return f"{self._family.name} query"  # anything may have happened in it
