@@ -88,6 +88,8 @@ class NearNames:
     if not TYPE_CHECKING:  # a checker would take every name for one that is there
 
         def __getattr__(self, name: str) -> object:
+            if hasattr(type(self), name):  # it is there, and failed: with its own words, then
+                return object.__getattribute__(self, name)
             known = [] if name.startswith("_") else [x for x in dir(self) if not x.startswith("_")]
             raise unknown_name(type(self).__name__, name, known)
 

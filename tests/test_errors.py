@@ -779,3 +779,20 @@ def test_calls_that_hints_write_out_can_be_pasted():
     with dp.Session(eps=1, delta=1e-5):
         for call in calls:
             assert isinstance(eval(f"df.dp.plan.{call}", {"df": frame}), dp.BoundPlan), call
+
+
+def test_a_property_that_fails_says_so_in_its_own_words(tmp_path, monkeypatch):
+    """And not that the name is not there."""
+
+    def fails(*_):
+        raise AttributeError("inside")
+
+    ledger = dp.Ledger.create(tmp_path / "budget.db", eps=1)
+    monkeypatch.setattr(ledger, "state", fails)
+    with pytest.raises(AttributeError, match=r"^inside$"):
+        ledger.spent  # noqa: B018
+    ledger.close()
+    for kind in (dp.Session, dp.Ledger, dp.BoundPlan, dp.Release):  # made in part, as copiers do
+        half = kind.__new__(kind)
+        with pytest.raises(AttributeError, match="no attribute '_"):
+            half._budget  # noqa: B018
