@@ -10,6 +10,7 @@ import ast
 import inspect
 import re
 import shlex
+import warnings
 from collections.abc import Callable, Iterator
 
 OPTIONS = frozenset(
@@ -42,9 +43,11 @@ _PHRASES = (  # what only Python has
 _STOPS = (
     r"(?<![\w/.\-',])(?<!--per-scope )(?<!--lifetime )"  # not inside a word, a path, a quotation, an option
 )
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
+_NOTHING = r"(?:[\s,;:)]|\.(?![\d.])|$)"
 _TOKEN = re.compile(
-    rf"(?P<quoted>(?<!\w)'[^']*')|{_STOPS}(?P<call>\.?[A-Za-z][\w.]*)\(|{_STOPS}(?P<name>[A-Za-z_]+)=(?![=\s,.;:)]|$)"
-    rf"|{_STOPS}(?P<bare>[A-Za-z_]+)=(?=[\s,.;:)]|$)"
+    rf"(?P<quoted>(?<!\w)(?:{_QUOTED.pattern}))|{_STOPS}(?P<call>\.?[A-Za-z][\w.]*)\("
+    rf"|{_STOPS}(?P<name>[A-Za-z_]+)=(?!=|{_NOTHING})|{_STOPS}(?P<bare>[A-Za-z_]+)=(?={_NOTHING})"
 )
 _SIMPLE = re.compile(r"[^\s,;()]*[^\s,;().:]")
 Words = Callable[[ast.expr], str]
@@ -71,7 +74,10 @@ def _in(
     for pattern, said in _PHRASES:
         text = re.sub(pattern, said, text)
     told, hint, advice = text.partition("Hint:")
-    return "".join(_pieces(told, pair, None)) + hint + "".join(_pieces(advice, pair, call))
+    try:
+        return "".join(_pieces(told, pair, None)) + hint + "".join(_pieces(advice, pair, call))
+    except (RecursionError, MemoryError):  # nested too deeply to be read; it is said as it is
+        return text
 
 
 def _pieces(
@@ -104,7 +110,7 @@ def _end(text: str, start: int) -> int:
     """Where the value or the chain of calls that starts there ends: brackets and quotations are closed."""
     at, depth = start, 0
     while at < len(text):
-        quoted = re.compile(r"'[^']*'").match(text, at)
+        quoted = _QUOTED.match(text, at)
         if quoted is not None:
             at = quoted.end()
         elif text[at] in "([{":
@@ -116,7 +122,7 @@ def _end(text: str, start: int) -> int:
         elif depth:
             at += 1
         else:
-            word = _SIMPLE.match(re.split(r"[(\[{')\]}]", text[at:], maxsplit=1)[0])
+            word = _SIMPLE.match(re.split(r"""[(\[{'")\]}]""", text[at:], maxsplit=1)[0])
             if word is None:
                 return at
             at += len(word[0])
@@ -129,14 +135,19 @@ def _end(text: str, start: int) -> int:
 
 
 def _parsed(source: str) -> ast.expr | None:
-    try:
-        tree = ast.parse(source.replace(", ...}", "}"), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-    for node in ast.walk(tree):  # numbers stay as they were typed
-        if isinstance(node, ast.Constant) and not isinstance(node.value, str | bool | type(None)):
-            node.kind = ast.get_source_segment(source, node)
-    return tree
+    for text in (source, source.replace(", ...}", "}")):
+        try:
+            with warnings.catch_warnings():  # of odd escapes: nothing runs
+                warnings.simplefilter("ignore")
+                tree = ast.parse(text, mode="eval").body
+        except (SyntaxError, ValueError):
+            continue
+        lines = text.encode().splitlines()  # as Python counts them
+        for node in ast.walk(tree):  # numbers stay as they were typed
+            if isinstance(node, ast.Constant) and not isinstance(node.value, str | bytes | bool | type(None)):
+                node.kind = lines[node.lineno - 1][node.col_offset : node.end_col_offset].decode()
+        return tree
+    return None
 
 
 def _name(node: ast.expr) -> str:

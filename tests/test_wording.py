@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+import warnings
+
 import pytest
 
 from dpframe.wording import in_command, in_file, scope_in_command
@@ -73,3 +76,40 @@ def test_a_scope_is_an_option_and_no_key():
     text = in_file("x. Hint: scope='2026-11-29', or another")
     assert text == "x. Hint: scope='2026-11-29', or another"
     assert scope_in_command(text) == "x. Hint: --scope 2026-11-29, or another"
+
+
+@pytest.mark.parametrize("reword", [in_file, in_command, scope_in_command])
+@pytest.mark.parametrize("hint", ["", "Hint: "])
+def test_any_message_is_reworded_or_said_as_it_is(reword, hint):
+    for value in (
+        *(
+            "(" + sign * n + "1)"
+            for sign in ("-", "not ", "1+", "1**", "lambda:")
+            for n in (400, 20_000 // len(sign))
+        ),
+        *("(1," * n + ")" * n for n in (199, 5_000)),
+        "a" + ".b" * 10_000,
+        "a()" + ".b()" * 2_000,
+        "[" * 20_000,
+        "'\0",
+        "'\udc80' \udc80",
+        "(1,\r2,\r\n3,\f4,\u20285)",
+    ):
+        assert reword(f"{hint}eps={value}").startswith(hint)
+
+
+def test_a_long_list_is_reworded_at_once():
+    start = time.process_time()
+    assert in_file(f"eps=[{'-1.5, ' * 3_000}]").endswith("-1.5]")
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("reword", [in_file, in_command])
+def test_what_was_typed_with_an_apostrophe_or_an_escape_stays(reword):
+    for text in ('The column "it\'s eps=3 x" is not there', "unit='it\\'s'"):
+        assert reword(text) == text
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert reword(r"eps=5is, x") == r"eps=5is, x"
+    assert in_file('unit="it\'s"') == 'unit = "it\'s"'
+    assert in_file("unit='a, ...}'") == "unit = 'a, ...}'"
