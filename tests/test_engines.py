@@ -405,7 +405,7 @@ def test_spark_scans_the_used_columns_once(collected, tmp_path, unit):
             **limits,
         )
     ((query, got),) = collected
-    assert got.num_rows == 2
+    assert got.num_rows == 2 if unit is None else got.num_rows <= 2  # units may all choose the same group
     plan = query._jdf.queryExecution().executedPlan().toString()
     (read,) = re.findall(r"ReadSchema: struct<(.*?)>", plan)
     assert sorted(c.split(":")[0] for c in read.split(",")) == ["g", *(["u"] if unit else []), "x"]
