@@ -1,6 +1,7 @@
 # Two commands do everything: `make demo` and `make test`.
 PYTHON ?= python3
 PIP = python -m pip install -q --disable-pip-version-check
+LEDGER = tests/test_ledger.py tests/test_ledger_faults.py tests/test_ledger_shared.py tests/test_nightly.py
 
 .PHONY: demo test lint docs bench audit audit-ledger audit-engines planted clean
 
@@ -24,13 +25,16 @@ docs: .venv/ready
 bench: .venv/ready
 	.venv/bin/python benchmarks/run.py
 
-# What the package promises, measured: a table of figures, at full size. The suite runs it at the smallest.
+# What the package promises, measured: a table of figures, at full size (the suite runs it at the smallest), the planted
+# faults, and the ledger's trials at the suite's size.
 audit: .venv/ready
 	.venv/bin/python -m dpframe audit --size full --jobs 2
+	PYTHONPATH=tests .venv/bin/python -m planted --jobs 2
+	.venv/bin/python -m pytest -n 2 --dist loadgroup $(LEDGER)
 
 # The ledger's crash, kill, flip and concurrency trials at full size.
 audit-ledger: .venv/ready
-	DPFRAME_AUDIT=1 .venv/bin/python -m pytest tests/test_ledger.py tests/test_ledger_faults.py tests/test_ledger_shared.py tests/test_nightly.py
+	DPFRAME_AUDIT=1 .venv/bin/python -m pytest $(LEDGER)
 
 # Small faults planted in a copy of the package, one at a time, and the test that finds each.
 planted: .venv/ready
