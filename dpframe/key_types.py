@@ -74,9 +74,9 @@ def key_column(column: Column, values: Sequence[Any]) -> KeyColumn:
     if column.kind in CODED:
         return _coded(column, plain)
     converted = [None if v is None else _convert(column, v) for v in plain]
-    native = _engine_dtype(column, converted)
     ticks = column.kind in ("datetime", "duration")
     try:
+        native = _engine_dtype(column, converted)
         series = pl.Series(converted, dtype=pl.Int64 if ticks else native, strict=True)
         series = series.cast(native) if ticks else series
     except (TypeError, OverflowError, UnicodeError, pl.exceptions.PolarsError):
@@ -88,7 +88,10 @@ def _engine_dtype(column: Column, values: list[Any]) -> Any:
     if column.kind == "period":
         return pl.Int64
     if column.kind == "null":
-        return pl.Series(values).dtype if any(v is not None for v in values) else pl.Null
+        dtype = pl.Series(values).dtype if any(v is not None for v in values) else pl.Null
+        if dtype == pl.Object:
+            raise TypeError  # no column can be cast to it
+        return dtype
     return _ENGINE.get(column.kind) or column.native
 
 

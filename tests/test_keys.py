@@ -943,3 +943,12 @@ def test_local_days_and_utc_days_of_the_flights_table(flights):
 
 def test_every_kind_is_tested():
     assert KINDS == ("pandas", "polars", "lazy")
+
+
+@pytest.mark.parametrize("key", [object, "\ud800"], ids=["type", "surrogate"])
+def test_keys_that_no_column_can_hold_do_not_fit_a_column_without_a_type_either(key):
+    frame = pl.DataFrame({"x": pl.Series([None, None], dtype=pl.Null)})
+    with dp.Session(eps=1) as s:
+        with pytest.raises(dp.InputError, match="does not fit 'x', which is Null"):
+            frame.dp.groupby("x", keys=[key]).count(eps=1)
+        assert s.spent == 0
