@@ -1,12 +1,12 @@
 # Two commands do everything: `make demo` and `make test`.
 PYTHON ?= python3
 PIP = python -m pip install -q --disable-pip-version-check
-LEDGER = tests/test_ledger.py tests/test_ledger_faults.py tests/test_ledger_shared.py tests/test_nightly.py
+LEDGER = tests/unit/ledger tests/system/test_nightly.py
 
 .PHONY: demo test lint docs bench audit audit-ledger audit-engines planted clean
 
 demo: .venv-demo/ready
-	.venv-demo/bin/python -m dpframe.demo
+	.venv-demo/bin/python -m dpframe demo
 
 # The whole suite: lint, types and the documentation once, then every test on pandas 3 and on pandas 2.
 test: lint docs
@@ -16,6 +16,7 @@ test: lint docs
 lint: .venv/ready .venv-pandas2/ready
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/lint-imports --no-cache
 	.venv/bin/mypy
 
 # The documentation as a site in build/docs. A link or a name that leads nowhere fails it; nothing is fetched.
@@ -42,7 +43,7 @@ planted: .venv/ready
 
 # 2,000 generated frames on every engine, compared with Polars integer by integer (Spark needs Java 17).
 audit-engines: .venv/ready
-	DPFRAME_AUDIT=1 .venv/bin/python -m pytest -v tests/test_engines.py tests/test_dask.py
+	DPFRAME_AUDIT=1 .venv/bin/python -m pytest -v tests/unit/engine/test_engines.py tests/unit/engine/test_dask.py
 
 # A virtual environment is ready when its mark is newer than pyproject.toml.
 .venv-demo/ready: pyproject.toml

@@ -18,14 +18,12 @@ from fractions import Fraction
 import polars as pl
 
 import dpframe as dp
-from dpframe.accounting.accountants import ACCOUNTANTS
-from dpframe.accounting.filter import State
+from dpframe.accounting.claims import Claim
+from dpframe.accounting.events import Event
+from dpframe.accounting.filter import ACCOUNTANTS, State
+from dpframe.accounting.policy import Charge, Details, Policy
 from dpframe.accounting.report import report
-from dpframe.budget import Event
-from dpframe.fingerprint import Details
-from dpframe.ledger import Claim
 from dpframe.mechanisms.base import Target
-from dpframe.plan import Charge, Policy
 
 FRAME = pl.DataFrame({"x": [1.0, 2.0] * 500})
 

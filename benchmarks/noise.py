@@ -24,9 +24,10 @@ from scipy.sparse import coo_array
 import dpframe as dp
 from dpframe.accounting import pld
 from dpframe.accounting.conversion import rho_of_eps
-from dpframe.calibrate import Asked, choose
 from dpframe.errors import MechanismError
+from dpframe.mechanisms.auto import Asked, choose
 from dpframe.mechanisms.base import Mechanism, Noise, Target, sqrt_up
+from dpframe.mechanisms.certificate import loss_distribution
 from dpframe.mechanisms.coarse import STEPS
 from dpframe.mechanisms.gaussian import analytic_sigma
 from dpframe.mechanisms.staircase import Staircase
@@ -234,7 +235,7 @@ def _by_pld(name: str, eps: Fraction, delta: Fraction, k: int) -> Noise:
         x = Fraction(math.sqrt(low * high)).limit_denominator(10**6)
         tried = dp.mechanism(name).calibrate(Fraction(m), 1, Target(x, one))
         step = pld.step_for([(float(tried.event.rho), k)])
-        losses = pld.laplace(float(x), m, step) if name == "laplace" else pld.of_law(tried, m, step)
+        losses = pld.laplace(float(x), m, step) if name == "laplace" else loss_distribution(tried, m, step)
         fits = pld.Composition([(losses, k)]).delta_of(float(eps)) <= delta
         low, high, noise = (x, high, tried) if fits else (low, x, noise)
     return noise

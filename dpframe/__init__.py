@@ -3,17 +3,18 @@
 ``import dpframe as dp`` puts ``.dp`` on pandas and Polars frames.
 """
 
+import sys
 from typing import TYPE_CHECKING
 
 from dpframe._version import __version__
-from dpframe.after import Derived, consistent, difference, ratio
-from dpframe.api import FrameDP
-from dpframe.bound import BoundPlan
-from dpframe.budget import Cost
-from dpframe.budget_plan import BudgetPlan
-from dpframe.choosing import iqr, median, quantile, top_k
-from dpframe.convert import delta_of_mu, eps_of_mu, eps_of_rho, mu_of_eps, rho_of_eps
-from dpframe.doors import frame, register
+from dpframe.accounting.convert import delta_of_mu, eps_of_mu, eps_of_rho, mu_of_eps, rho_of_eps
+from dpframe.accounting.events import Cost
+from dpframe.api.bound_plan import BoundPlan
+from dpframe.api.doors import frame, register
+from dpframe.api.namespaces import FrameDP
+from dpframe.api.prices import tradeoff
+from dpframe.budget_plans.budget_plan import BudgetPlan
+from dpframe.budget_plans.query import Query, query
 from dpframe.errors import (
     BudgetExceeded,
     DPError,
@@ -24,36 +25,41 @@ from dpframe.errors import (
     NoSession,
     ReleaseFailed,
 )
-from dpframe.forecast import tradeoff
-from dpframe.keys import public
+from dpframe.frames.keys import public
 from dpframe.mechanisms.registry import mechanism, register_mechanism, unregister_mechanism
 from dpframe.mechanisms.registry import names as mechanisms
-from dpframe.plan import Plan
-from dpframe.query import Query, query
-from dpframe.release import Release
-from dpframe.scores import select
-from dpframe.second import clip_corr, clip_cov, clip_std, clip_var, clip_wmean
-from dpframe.session import Session
-from dpframe.stats import clip_mean, clip_sum, count, count_units
-from dpframe.tabulate import bounds, histogram, n_unique
-from dpframe.vectors import vector_mean, vector_sum
+from dpframe.planning.plan import Plan
+from dpframe.release.derived import Derived, consistent, difference, ratio
+from dpframe.release.release import Release
+from dpframe.session.session import Session
+from dpframe.statistics.basic import clip_mean, clip_sum, count, count_units
+from dpframe.statistics.histogram import bounds, histogram, n_unique
+from dpframe.statistics.quantiles import iqr, median, quantile, top_k
+from dpframe.statistics.select import select
+from dpframe.statistics.spread import clip_corr, clip_cov, clip_std, clip_var, clip_wmean
+from dpframe.statistics.vectors import vector_mean, vector_sum
 
 if TYPE_CHECKING:
-    from dpframe.advice import advise
-    from dpframe.ledger import Ledger
+    from dpframe.api.advice import advise
+    from dpframe.ledger.book import Ledger
+
+from dpframe import display  # noqa: F401  (registers how things look)
 
 register()
+sys.modules["dpframe.budget"] = sys.modules[
+    "dpframe.accounting.events"
+]  # Event's address in 0.1, for plug-ins
 
 
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    from dpframe.calls import MEANT_VERBS
+    from dpframe.base.calls import MEANT_VERBS
 
     if name in ("audit", "plot", "testing"):  # loaded on first use
         return import_module(f"dpframe.{name}")
     if name == "advise":  # tries everything, so it needs everything; loaded on first use
-        globals()["advise"] = found = import_module("dpframe.advice").advise
+        globals()["advise"] = found = import_module("dpframe.api.advice").advise
         return found
     if name == "Ledger":  # brings SQLite; loaded on first use
         globals()["Ledger"] = found = import_module("dpframe.ledger").Ledger

@@ -8,13 +8,27 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import logging
+import os
+import sys
+import warnings
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
-if TYPE_CHECKING:
-    from dpframe.budget import Cost
+
+class Cost(Protocol):
+    """An exact cost, as a refusal tells it (:class:`dpframe.Cost`)."""
+
+    @property
+    def eps(self) -> Fraction | None: ...
+
+    @property
+    def delta(self) -> Fraction: ...
+
+    @property
+    def rho(self) -> Fraction | None: ...
 
 
 class DPError(Exception):
@@ -134,3 +148,14 @@ def show(x: object) -> str:
         text = f"{float(x):.6g}"
         return text if Fraction(text) == x or x.denominator > 1000 else f"{x.numerator}/{x.denominator}"
     return repr(x)
+
+
+def warn(text: str) -> None:
+    level, here = 2, os.path.dirname(__file__)
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(here):
+        frame, level = frame.f_back, level + 1
+    try:
+        warnings.warn(text, DPWarning, stacklevel=level)
+    except DPWarning:  # warnings are errors here; the answer has been paid for and must not be lost
+        logging.getLogger("dpframe").warning(text)

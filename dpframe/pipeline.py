@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe import charging
-from dpframe.charging import Receipt
+from dpframe.base.signals import interruptible, uninterrupted
 from dpframe.errors import InputError, LedgerError, ReleaseFailed
-from dpframe.interrupts import interruptible, uninterrupted
+from dpframe.frames.contract import Counts, KeyColumns, Source
 from dpframe.mechanisms.base import Ints
 from dpframe.noise.source import words
-from dpframe.notices import say
-from dpframe.payload import from_bytes, to_bytes
-from dpframe.plan import Plan
-from dpframe.release import Release
-from dpframe.schema import Counts, KeyColumns, Source
-from dpframe.session import Session
-from dpframe.shares import check_part, check_windows
-from dpframe.strict import check_strict
+from dpframe.planning.plan import Plan
+from dpframe.release.payload import from_bytes, to_bytes
+from dpframe.release.release import Release
+from dpframe.session import charging
+from dpframe.session.account import Receipt
+from dpframe.session.checks import check_part, check_strict, check_windows
+from dpframe.session.notices import say
+from dpframe.session.session import Session
 
 
 def run(

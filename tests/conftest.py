@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe import session as sessions
 from dpframe.mechanisms.coarse import Coarse
 from dpframe.noise import strips
+from dpframe.session import session as sessions
 
 KINDS = ("pandas", "polars", "lazy")
 
@@ -23,6 +23,7 @@ def nothing_left_over():
     yield
     for s in list(sessions._open):
         s.close()
+    sessions._stack.set(())
 
 
 @pytest.fixture

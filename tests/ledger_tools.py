@@ -11,11 +11,11 @@ import traceback
 from fractions import Fraction
 
 import dpframe as dp
-from dpframe.budget import Event
-from dpframe.fingerprint import Details
-from dpframe.ledger import Claim
-from dpframe.plan import Charge, Policy
+from dpframe.accounting.claims import Claim
+from dpframe.accounting.events import Event
+from dpframe.accounting.policy import Charge, Details, Policy
 
+TESTS = os.path.dirname(__file__)
 AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
 
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import dpframe as dp
-from dpframe.schema import Bounding
+from dpframe.frames.contract import Bounding
 
 
 def executors(app: str) -> list[int]:

@@ -12,7 +12,7 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from dpframe.budget import round_down
+from dpframe.accounting.events import round_down, round_up
 
 _MARGIN = 1 + 1e-12
 
@@ -78,8 +78,6 @@ def rho_of_eps(eps: Fraction, delta: Fraction) -> Fraction:
 
 def delta_of_mu(mu: float, eps: float) -> float:
     """The delta of mu-GDP at ``eps``, rounded up."""
-    from dpframe.mechanisms.gaussian import analytic_delta
-
     return min(1.0, analytic_delta(1 / mu, eps)) if mu > 0 else 0.0
 
 
@@ -114,3 +112,36 @@ def mu_of_eps(eps: Fraction, delta: Fraction) -> Fraction:
         middle = (low + high) / 2
         low, high = (middle, high) if delta_of_mu(middle, e) <= d else (low, middle)
     return round_down(low * (1 - 2.0**-44))
+
+
+def pure_rho(eps: Fraction) -> Fraction:
+    """The zCDP cost of anything eps-DP: eps*tanh(eps/2), rounded up.
+
+    Privacy: for a pair that is eps-DP, D_alpha <= alpha * eps*tanh(eps/2) for every alpha > 1
+    (worst for randomised response). float64's tanh is right to 2 units; 2**-48 covers it.
+    """
+    return round_up(eps * Fraction(min(1.0, math.tanh(float(eps) / 2) * (1 + 2.0**-48))))
+
+
+def eps_of_pure_rho(rho: Fraction) -> Fraction:
+    """The largest eps (rounded down) whose :func:`pure_rho` is at most ``rho``."""
+    low, high = Fraction(0), max(Fraction(2), 2 * rho)
+    for _ in range(90):
+        middle = Fraction(int((low + high) / 2 * 2**80), 2**80)
+        low, high = (middle, high) if pure_rho(middle) <= rho else (low, middle)
+    return low
+
+
+def analytic_delta(sigma: float, eps: float) -> float:
+    """delta of Gaussian noise of ``sigma`` at sensitivity 1, rounded up.
+
+    In log space, so that large eps loses no digits. At small eps the two terms nearly cancel: their
+    logarithms are taken to be wrong by up to 2**-46 of their size, in the direction that adds to delta.
+    """
+    from scipy.special import log_ndtr
+
+    a, b = 1 / (2 * sigma), eps * sigma
+    first, second = float(log_ndtr(a - b)), float(log_ndtr(-a - b))
+    error = 2.0**-46 * (1 + abs(first) + abs(second) + eps)
+    gap = eps + second - first - error
+    return math.exp(first + error) * -math.expm1(gap) if gap < 0 else 0.0

@@ -8,7 +8,7 @@ carries (eps_i, delta_i, rho_i). It is granted iff the deltas stay within ``delt
 * (B) the sum of rho_i over *all* events is at most rho(eps, delta_z).
 
 That is the accountant ``union``. Others use A alone or B alone, with another rho_i and another
-conversion (``dpframe.accounting.accountants``); the rule is the same.
+conversion (``dpframe.accounting.filter``); the rule is the same.
 
 Privacy: every event is (1 - delta_i) * (a pair that is eps_i-DP and rho_i-zCDP) + delta_i * (anything).
 The bad parts weigh at most delta_calls together. Of the rest, a transcript that ends within A has
@@ -23,14 +23,17 @@ An event without eps (``rho=`` calls; Gaussian events when delta_calls is used u
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpframe.accounting.accountants import ACCOUNTANTS, Union
-from dpframe.budget import Cost, Event, round_up
+from dpframe.accounting.conversion import eps_of_mu, eps_of_pure_rho, eps_of_rho, mu_of_eps, rho_of_eps
+from dpframe.accounting.events import Cost, Event, round_down, round_up
+from dpframe.accounting.renyi import chosen_order, eps_of_rho_at, pure_eps_of_rho_at, rho_at, rho_of_eps_at
 
 ZERO = Fraction(0)
+HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,3 +167,124 @@ class Budget:
         return replace(
             self, eps=None, delta=calls, delta_calls=calls, rho=self.rho_limit * fraction, accountant=alone
         )
+
+
+# ---- the accountants ----
+
+
+class Union:
+    """Sums of eps, or sums of rho: whichever grants."""
+
+    name = "union"
+    by_eps = True  # whether sums of eps grant
+    shares = "eps"  # what ``split`` shares
+    auto = "auto"  # the mechanism of calls that name none
+    calls = HALF  # the part of delta that single calls may use, unless one says
+
+    def charged(self, budget: Budget, e: Event, state: State) -> Event | None:
+        """The event as it is charged; None if it is not of a kind that can be added up.
+
+        Gaussian events fall back to rho, and end the adding up of eps, when no delta is left for them.
+        """
+        if e.delta_alone is not None and e.eps is not None and state.delta + e.delta > budget.delta_calls:
+            return Event(None, e.delta_alone, e.rho)
+        return e
+
+    def limit(self, budget: Budget) -> Fraction:
+        """What rho may add up to for (eps, delta_z)."""
+        return ZERO if budget.eps is None else rho_of_eps(budget.eps, budget.delta_z)
+
+    def eps_of(self, budget: Budget, rho: Fraction) -> float:
+        """The eps that a sum of rho stands for at delta_z, rounded up."""
+        return eps_of_rho(float(rho), float(budget.delta_z))
+
+    def pure_eps(self, budget: Budget, rho: Fraction) -> Fraction:
+        """The largest eps of a pure event that costs at most ``rho``."""
+        return eps_of_pure_rho(rho)
+
+
+class Sum(Union):
+    """Sums of eps and of delta; Gaussian events by their stand-alone (eps, delta)."""
+
+    name, calls = "sum", Fraction(1)
+
+    def charged(self, budget: Budget, e: Event, state: State) -> Event | None:
+        return None if e.eps is None else e
+
+    def limit(self, budget: Budget) -> Fraction:
+        return ZERO
+
+    def eps_of(self, budget: Budget, rho: Fraction) -> float:
+        return math.inf
+
+
+class ZCDP(Union):
+    """Sums of rho. Gaussian events carry no delta of their own; pure ones keep an eps for ``spent``."""
+
+    name, by_eps, shares = "zcdp", False, "rho"
+
+    def charged(self, budget: Budget, e: Event, state: State) -> Event | None:
+        return e if e.delta_alone is None else Event(None, e.delta_alone, e.rho)
+
+
+class RDP(ZCDP):
+    """Sums of the Renyi divergence at the session's order."""
+
+    name = "rdp"
+
+    def charged(self, budget: Budget, e: Event, state: State) -> Event | None:
+        eps = e.eps if e.delta_alone is None else None
+        return Event(eps, e.least_delta, rho_at(e, _order(budget)))
+
+    def limit(self, budget: Budget) -> Fraction:
+        return ZERO if budget.eps is None else rho_of_eps_at(budget.eps, _order(budget), budget.delta_z)
+
+    def eps_of(self, budget: Budget, rho: Fraction) -> float:
+        return eps_of_rho_at(float(rho), float(_order(budget)), float(budget.delta_z))
+
+    def pure_eps(self, budget: Budget, rho: Fraction) -> Fraction:
+        return pure_eps_of_rho_at(rho, _order(budget))
+
+
+class GDP(ZCDP):
+    """Sums of mu**2 / 2 of Gaussian noise, and the deltas of keys that were found with it."""
+
+    name, calls, auto = "gdp", ZERO, "gaussian"
+
+    def charged(self, budget: Budget, e: Event, state: State) -> Event | None:
+        if not all(leaf.kind in ("gaussian", "keys") for leaf, _ in e.leaves()):
+            return None
+        return Event(None, e.least_delta, e.rho)
+
+    def limit(self, budget: Budget) -> Fraction:
+        return ZERO if budget.eps is None else round_down(mu_of_eps(budget.eps, budget.delta_z) ** 2 / 2)
+
+    def eps_of(self, budget: Budget, rho: Fraction) -> float:
+        return eps_of_mu(math.sqrt(2 * float(rho)) * (1 + 2.0**-50), float(budget.delta_z))
+
+    def pure_eps(self, budget: Budget, rho: Fraction) -> Fraction:
+        return ZERO
+
+
+def _order(budget: Budget) -> Fraction:
+    assert budget.order is not None
+    return budget.order
+
+
+ACCOUNTANTS = {a.name: a for a in (Union(), Sum(), ZCDP(), RDP(), GDP())}
+
+
+def others(budget: Budget, e: Event) -> list[str]:
+    """The other accountants that would grant ``e`` first thing, at this (eps, delta) and their usual delta_calls."""
+    if budget.eps is None:
+        return []
+    able = []
+    for name, a in ACCOUNTANTS.items():
+        calls = a.calls * budget.delta
+        order = chosen_order(budget.eps, budget.delta - calls) if name == "rdp" and budget.delta else None
+        if name == "rdp" and order is None:
+            continue
+        fresh = replace(budget, delta_calls=calls, accountant=name, order=order)
+        if name != budget.accountant and fresh.grant(e, State(), "")[0] is not None:
+            able.append(name)
+    return able

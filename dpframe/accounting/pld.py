@@ -37,7 +37,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpframe.mechanisms.base import Floats, Noise
+Floats = npt.NDArray[np.float64]
 
 Tail = tuple[Floats, Floats, Callable[[Floats], Floats]]
 
@@ -186,36 +186,10 @@ def concentrated(rho: float, step: float) -> Losses:
     for a1 in np.geomspace(min(1e-3, 1e-2 / rho), max(1e3, 1e3 / math.sqrt(rho)), 400):
         a = 1 + a1
         np.minimum(best, a1 * (a * rho - eps + math.log(a1 / a)) - math.log(a), out=best)
-    return _of_curve(np.exp(best), step)
+    return of_curve(np.exp(best), step)
 
 
-def of_law(noise: Noise, moves: int, step: float) -> Losses:
-    """A law by its probabilities, for one coordinate that moves by up to ``moves`` steps.
-
-    Privacy: at every eps the largest delta over all shifts, both ways (see the module).
-    """
-    from dpframe.mechanisms.certificate import ABSOLUTE, _shifts, _window
-
-    p, outside = _window(noise, moves, 1e-60)
-    shifts = list(_shifts(p, moves))
-    laws = [
-        np.concatenate([np.zeros(max(j, 0)), p, np.zeros(max(-j, 0))])[max(-j, 0) :][: len(p)] for j in shifts
-    ]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = [np.where(p > 0, np.log(p) - np.log(q), -np.inf) for q in laws]  # inf where q is 0
-    most = max(float(np.max(x, where=np.isfinite(x), initial=0.0)) for x in ratios)
-    eps = np.arange(math.ceil(most / step) + 2) * step
-    worst = np.zeros(len(eps))
-    for q, ratio in zip(laws, ratios):
-        order = np.argsort(-ratio, kind="stable")
-        above = np.searchsorted(-ratio[order], -eps, side="left")  # how many have a loss > eps
-        over_p = np.concatenate([[0.0], np.cumsum(p[order])])
-        over_q = np.concatenate([[0.0], np.cumsum(q[order])])
-        np.maximum(worst, over_p[above] - np.exp(eps) * over_q[above], out=worst)
-    return _of_curve(np.minimum(worst + outside + ABSOLUTE, 1.0), step)
-
-
-def _of_curve(right: Floats, step: float) -> Losses:
+def of_curve(right: Floats, step: float) -> Losses:
     """The pair of a curve: ``right[i]`` is an upper bound of delta at i*step, in either order of the neighbours.
 
     To the left delta(-eps) = 1 - e**-eps + e**-eps delta(eps). The true curve is convex in y = e**eps, so it lies

@@ -29,9 +29,8 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from dpframe.accounting.conversion import best_order, rho_of_eps
-from dpframe.budget import Event, round_down, round_up
-from dpframe.mechanisms.laplace import eps_of_pure_rho
+from dpframe.accounting.conversion import best_order, eps_of_pure_rho, rho_of_eps
+from dpframe.accounting.events import Event, round_down, round_up
 
 _TINY = 2.0**-48  # more than the relative error of any of the few operations below
 

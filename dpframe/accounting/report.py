@@ -15,15 +15,16 @@ from fractions import Fraction
 
 from dpframe.accounting import pld
 from dpframe.accounting.conversion import best_order, eps_of_mu, eps_of_rho
+from dpframe.accounting.events import Event
 from dpframe.accounting.renyi import eps_of_rho_at, pure_eps, rho_at
-from dpframe.budget import Event
+from dpframe.base.html import Page
 from dpframe.errors import InputError, typed
 
 READERS = ("pld", "rdp", "gdp", "zcdp", "sum")
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(Page):
     """What a transcript adds up to.
 
     Attributes
@@ -54,11 +55,6 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<dpframe report: {self}>"
-
-    def _repr_html_(self) -> str:
-        from dpframe.display import releases
-
-        return releases.report(self)
 
 
 def report(events: Sequence[Event], accountant: str, delta: Fraction) -> Report:

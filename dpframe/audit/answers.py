@@ -19,7 +19,7 @@ from dpframe.audit.neighbours import HIGH, LIBRARIES, LOW, Pair
 from dpframe.audit.recording import observe
 from dpframe.audit.run import Figure, Size
 from dpframe.audit.tables import differing
-from dpframe.session import Session
+from dpframe.session.session import Session
 
 # Pairs of figure 1 in the order in which a shorter run takes them.
 FIRST = (

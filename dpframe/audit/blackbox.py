@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpframe.accounting.events import Number, rational
 from dpframe.audit.events import Feature, Table, alike, as_table, features
-from dpframe.budget import Number, rational
 from dpframe.errors import InputError, typed
 
 Sampler = Callable[[int], Any]

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from dpframe.api import FrameDP, Grouped
+from dpframe.api.bound_plan import BoundPlan
+from dpframe.api.namespaces import FrameDP, Grouped
 from dpframe.audit.recording import Query, alone, auditors_session
-from dpframe.bound import BoundPlan
 from dpframe.engine.opening import as_source
 from dpframe.errors import InputError, typed
-from dpframe.release import Release
-from dpframe.stats import count
+from dpframe.release.release import Release
+from dpframe.statistics.basic import count
 
 ROWS = 2_000_000  # of copies in memory at once
 COPY = "copy of the frame"

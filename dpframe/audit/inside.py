@@ -22,15 +22,15 @@ import numpy as np
 import polars as pl
 
 import dpframe as dp
-from dpframe.api import FrameDP, Verbs
+from dpframe.api.bound_plan import Options
+from dpframe.api.namespaces import FrameDP, Verbs
 from dpframe.audit.run import Figure, Size
-from dpframe.bound import Options
-from dpframe.ledger import Ledger
+from dpframe.ledger.book import Ledger
 from dpframe.mechanisms import certificate
 from dpframe.mechanisms.base import Noise, Target
 from dpframe.mechanisms.registry import mechanism, names
 from dpframe.noise.strips import sampler
-from dpframe.session import Session
+from dpframe.session.session import Session
 
 
 def parts_7() -> list[str]:

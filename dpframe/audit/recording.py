@@ -20,18 +20,17 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from dpframe.api import FrameDP
-from dpframe.bound import BoundPlan
+from dpframe.api.bound_plan import BoundPlan
+from dpframe.api.namespaces import FrameDP
 from dpframe.engine.opening import as_source
 from dpframe.errors import InputError
-from dpframe.fingerprint import details
+from dpframe.frames.contract import Counts, Source
 from dpframe.mechanisms.base import Floats, Ints, Noise
 from dpframe.mechanisms.choosers import Chooser
 from dpframe.mechanisms.ranks import Quantiles
-from dpframe.plan import Piece, Plan
-from dpframe.release import Release
-from dpframe.schema import Counts, Source
-from dpframe.session import Session, outside
+from dpframe.planning.plan import Piece, Plan, details
+from dpframe.release.release import Release
+from dpframe.session.session import Session, outside
 
 Query = Callable[[Any], Any]
 Scored = tuple[tuple[int, ...], tuple[int, ...]]  # occupied places of a group, and their rows (or sums)

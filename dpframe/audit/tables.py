@@ -18,7 +18,7 @@ from dpframe.audit import questions
 from dpframe.audit.greybox import is_paid, moves
 from dpframe.audit.neighbours import KEYS, Pair
 from dpframe.audit.recording import Asked, Observed, auditors_session, observe
-from dpframe.plan import Plan
+from dpframe.planning.plan import Plan
 
 PAIR = "pair of frames"
 MATRICES = ("clip_cov",)  # about a frame alone these are a matrix, in groups one number

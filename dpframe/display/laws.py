@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dpframe.display.page import card, facts, note, shape
+from dpframe.accounting.events import Event
+from dpframe.base.html import card, facts, note, shape
 from dpframe.errors import show
+from dpframe.mechanisms.base import Noise
 from dpframe.mechanisms.coarse import Coarse
-
-if TYPE_CHECKING:
-    from dpframe.budget import Event
-    from dpframe.mechanisms.base import Noise
 
 COLUMNS = 61
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from dpframe.display.page import bar, card, facts, note, table
+from dpframe.accounting.forecast import Forecast
+from dpframe.api.advice import Advice
+from dpframe.base.html import bar, card, facts, note, table
+from dpframe.budget_plans.budget_plan import BudgetPlan
 from dpframe.errors import show
+from dpframe.planning.explain import Explanation, explain
+from dpframe.planning.plan import Plan
 
-if TYPE_CHECKING:
-    from dpframe.advice import Advice
-    from dpframe.budget_plan import BudgetPlan
-    from dpframe.explain import Explanation
-    from dpframe.forecast import Forecast
+
+def plan(p: Plan) -> str:
+    """What a plan says without a session."""
+    return explanation(explain(p, Forecast("unbound")))
 
 
 def explanation(e: Explanation) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dpframe.display.page import card, facts, note, text, warning
-
-if TYPE_CHECKING:
-    from dpframe.accounting.report import Report
-    from dpframe.release import Release
+from dpframe.accounting.report import Report
+from dpframe.base.html import card, facts, note, text, warning
+from dpframe.release.release import Release, _cost_text
 
 
 def release(r: Release) -> str:
@@ -62,8 +60,6 @@ def shown(value: Any) -> str:
 
 
 def cost_text(r: Release) -> str:
-    from dpframe.release import _cost_text
-
     return _cost_text(r)
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from dpframe.display.page import bar, card, facts, note, table, warning
+from dpframe.accounting.filter import Budget, State
+from dpframe.accounting.refusals import number
+from dpframe.api.partition import Partition
+from dpframe.base.html import bar, card, facts, note, table, warning
 from dpframe.errors import DPError, show
-from dpframe.notices import number
-
-if TYPE_CHECKING:
-    from dpframe.account import Entry
-    from dpframe.accounting.filter import Budget, State
-    from dpframe.partition import Partition
-    from dpframe.session import Session
+from dpframe.session import session as sessions
+from dpframe.session.account import Entry
+from dpframe.session.session import Session
 
 SHOWN = 12  # charges
 
@@ -72,8 +69,6 @@ def _spent(s: Session) -> str:
 
 
 def _in_use(s: Session) -> str:
-    from dpframe import session as sessions
-
     if s in sessions.outside():
         return "here"
     return "open, but not here: with s: ... or s.use()" if s in sessions._open else "no"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpframe.engine.polars import PolarsSource, describe
-from dpframe.schema import Column, lookup
+from dpframe.frames.columns import Column, lookup
 
 
 class ArrowSource(PolarsSource):

@@ -12,11 +12,12 @@ import polars as pl
 from dask import compute, delayed
 from dask.dataframe import DataFrame
 
-from dpframe.bins import Tally
 from dpframe.engine.held import Held
 from dpframe.engine.pandas import PandasSource
-from dpframe.keys import KeyTable
-from dpframe.schema import NO_PARTS, Bounding, Column, Counts, Ints, KeyColumns, Measure, Parts, Tallied
+from dpframe.frames.bins import Tally
+from dpframe.frames.columns import Column
+from dpframe.frames.contract import NO_PARTS, Bounding, Counts, Ints, KeyColumns, Measure, Parts, Tallied
+from dpframe.frames.keys import KeyTable
 
 _AT_ONCE = 16  # partitions' answers that are added up by one task
 

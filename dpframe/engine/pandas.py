@@ -17,13 +17,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from dpframe.bins import Among, Distinct, Tally
 from dpframe.engine.held import Held
-from dpframe.engine.polars import Query, code_rows, describe, key_form
+from dpframe.engine.polars import describe
+from dpframe.engine.polars_query import Query, code_rows, key_form
 from dpframe.engine.tally import TallyQuery, table_of
-from dpframe.key_types import CODED, KeyColumn, tag, to_python
-from dpframe.keys import KeyTable
-from dpframe.schema import Bounding, Column, Counts, KeyColumns, Measure, Parts, Tallied, lookup
+from dpframe.frames.bins import Among, Distinct, Tally
+from dpframe.frames.columns import Column, lookup
+from dpframe.frames.contract import Bounding, Counts, KeyColumns, Measure, Parts, Tallied
+from dpframe.frames.key_types import CODED, KeyColumn, tag, to_python
+from dpframe.frames.keys import KeyTable
 
 _NUMPY = {"b": "bool", "i": "int", "u": "int", "f": "float", "M": "datetime", "m": "duration", "O": "object"}
 

@@ -9,11 +9,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
-from dpframe.bins import Among, Cuts, Distinct, Steps, Tally
-from dpframe.engine.polars import added
-from dpframe.engine.relational import (
+from dpframe.engine.polars_query import added
+from dpframe.engine.relational_query import (
     Query,
-    RelationalSource,
     choose_groups,
     grouped,
     keep_least,
@@ -21,14 +19,16 @@ from dpframe.engine.relational import (
     lazy,
 )
 from dpframe.engine.wire import number, present
-from dpframe.keys import KeyTable
-from dpframe.schema import Bounding, Column, Tallied
+from dpframe.frames.bins import Among, Cuts, Distinct, Steps, Tally
+from dpframe.frames.columns import Column
+from dpframe.frames.contract import Bounding, Tallied
+from dpframe.frames.keys import KeyTable
 
 _FEW = 32  # points that a row is compared with at a time
 
 
 def tally(
-    source: RelationalSource,
+    source: Any,
     t: Tally,
     by: tuple[Column, ...],
     groups: KeyTable | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpframe.schema import Measure
+from dpframe.frames.contract import Measure
 
 
 def scaled(

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.bins import Among, Cuts, Distinct, Tally
-from dpframe.engine import polars as engine
-from dpframe.engine.polars import STREAM_FROM, code_rows
-from dpframe.key_types import KeyColumn
-from dpframe.keys import KeyTable
-from dpframe.schema import Bounding, Column, Ints, Tallied
+from dpframe.engine import polars_query as engine
+from dpframe.engine.pairs import add_up
+from dpframe.engine.polars_query import STREAM_FROM, code_rows
+from dpframe.frames.bins import Among, Cuts, Distinct, Tally
+from dpframe.frames.columns import Column
+from dpframe.frames.contract import Bounding, Ints, Tallied
+from dpframe.frames.key_types import KeyColumn
+from dpframe.frames.keys import KeyTable
 
 _CHUNK = 1 << 17  # numbers that are counted at a time
 _FEW = 1 << 17  # counters that take no time
@@ -83,8 +85,6 @@ class TallyQuery:
         if not unit or self.height is not None:
             rows = rows.drop_nulls(unit) if unit else rows
             return [rows.group_by(some).agg(pl.len().cast(pl.Int64).alias("rows")) for some in keys]
-        from dpframe.engine.pairs import add_up
-
         return add_up(rows.drop_nulls(unit).with_columns(pl.lit(1, pl.Int64).alias("rows")), keys)
 
     @staticmethod

@@ -8,7 +8,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.schema import Column
+from dpframe.frames.columns import Column
 
 _BEYOND_INT64 = (pl.UInt64, pl.Int128)
 

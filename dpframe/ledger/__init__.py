@@ -4,10 +4,9 @@
 fork, charges the same budget.
 """
 
+from dpframe.accounting.claims import Busy, Claim, Head, Ticket
 from dpframe.ledger.book import Ledger, window_text
-from dpframe.ledger.claims import Busy, Claim, Ticket
 from dpframe.ledger.granting import Transaction
-from dpframe.ledger.rows import Head
 from dpframe.ledger.sums import LedgerEntry
 
 __all__ = ["Busy", "Claim", "Head", "Ledger", "LedgerEntry", "Ticket", "Transaction", "window_text"]

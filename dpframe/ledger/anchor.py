@@ -14,8 +14,8 @@ import json
 import os
 from dataclasses import dataclass
 
+from dpframe.accounting.claims import Head
 from dpframe.errors import LedgerError
-from dpframe.ledger.rows import Head
 
 FORMAT = 1
 

@@ -21,13 +21,14 @@ from typing import Any, NoReturn
 import polars as pl
 
 from dpframe._version import __version__
-from dpframe.account import read_budget, read_unit
+from dpframe.accounting.budgets import read_budget, read_unit
+from dpframe.accounting.claims import Busy, Claim, Head, Ticket
+from dpframe.accounting.events import Cost, Number, least
 from dpframe.accounting.filter import Budget, State
-from dpframe.budget import Cost, Number, least
-from dpframe.calls import checked
+from dpframe.accounting.policy import Policy
+from dpframe.base.calls import checked
 from dpframe.errors import InputError, LedgerError, NearNames, did_you_mean, typed
 from dpframe.ledger import locks
-from dpframe.ledger.claims import Busy, Claim, Ticket
 from dpframe.ledger.declaration import (
     FORMAT,
     Declaration,
@@ -38,10 +39,9 @@ from dpframe.ledger.declaration import (
 )
 from dpframe.ledger.granting import Transaction
 from dpframe.ledger.log import Log
-from dpframe.ledger.rows import Head, broken, digest, write_time
+from dpframe.ledger.rows import broken, digest, write_time
 from dpframe.ledger.store import place_of, write_new
 from dpframe.ledger.sums import Charged, LedgerEntry, as_frame
-from dpframe.plan import Policy
 
 NEIGHBORS = ("add_remove", "replace_one")
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpframe.account import read_budget
+from dpframe.accounting.budgets import read_budget
 from dpframe.accounting.filter import Budget
+from dpframe.accounting.policy import Policy
 from dpframe.errors import InputError, did_you_mean, show, typed
-from dpframe.plan import Policy
 
 FORMAT = 1
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -9,25 +9,22 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
-from typing import TYPE_CHECKING
+from typing import Any
 
-from dpframe.budget import Event
+from dpframe.accounting.claims import Busy, Claim, Ticket
+from dpframe.accounting.events import Event
+from dpframe.accounting.refusals import exceeded
 from dpframe.errors import InputError, LedgerError, typed
 from dpframe.ledger import locks
-from dpframe.ledger.claims import Busy, Claim, Ticket
 from dpframe.ledger.declaration import length
 from dpframe.ledger.rows import decode, encode
 from dpframe.ledger.sums import Charged
-from dpframe.notices import exceeded
-
-if TYPE_CHECKING:
-    from dpframe.ledger.book import Ledger
 
 
 class Transaction:
     """The inside of ``Ledger.charging``."""
 
-    def __init__(self, ledger: Ledger, scope: str | None) -> None:
+    def __init__(self, ledger: Any, scope: str | None) -> None:
         self._ledger, self._scope = ledger, scope
 
     def reserve(self, claim: Claim) -> Ticket:
@@ -96,7 +93,7 @@ class Transaction:
             payload = ledger._log.store.payload(found.release.digest)
             return Ticket(sequence, found.time, False, payload, found.release.time, found.release.head)
         if ledger._answering(found):
-            raise Busy(ledger, self._scope, str(claim.request_id))
+            raise Busy(str(claim.request_id), lambda: ledger._settle(self._scope, str(claim.request_id)))
         if ledger._log.known.in_window(found, now):
             head, anew = ledger._log.append("retry", now, of=sequence, private=claim.private), False
         else:  # its answer will leave in a window that does not hold the charge

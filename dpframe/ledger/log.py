@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from dpframe._version import __version__
+from dpframe.accounting.claims import Head
 from dpframe.accounting.filter import Budget, State
 from dpframe.ledger import anchor as anchors
 from dpframe.ledger import locks
 from dpframe.ledger.declaration import FORMAT, Declaration
-from dpframe.ledger.rows import Broken, Head, Row, broken, decode, follow, make, write_time
+from dpframe.ledger.rows import Broken, Row, broken, decode, follow, make, write_time
 from dpframe.ledger.store import RESTORE, Store
 from dpframe.ledger.sums import Sums
 

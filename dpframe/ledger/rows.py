@@ -17,35 +17,11 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from dpframe.accounting.claims import Head
 from dpframe.errors import LedgerError
 
 GENESIS = "0" * 64
 KINDS = ("open", "charge", "retry", "release")
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """Where a ledger stands: the number of its last row and that row's hash.
-
-    Whoever keeps a head (it is printed with each release) can tell whether a ledger still holds it.
-
-    Attributes
-    ----------
-    sequence : int
-    hash : str
-        64 hexadecimal digits.
-    """
-
-    sequence: int
-    hash: str
-
-    @property
-    def text(self) -> str:
-        """The head as "row:hash"."""
-        return f"{self.sequence}:{self.hash}"
-
-    def __str__(self) -> str:
-        return f"{self.sequence}:{self.hash}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,11 @@ from typing import Any
 
 import polars as pl
 
+from dpframe.accounting.claims import Head
+from dpframe.accounting.events import Cost, Event
 from dpframe.accounting.filter import Budget, State
-from dpframe.budget import Cost, Event
 from dpframe.ledger.declaration import Declaration
-from dpframe.ledger.rows import Broken, Head, Row, decode, read_time
+from dpframe.ledger.rows import Broken, Row, decode, read_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from dpframe.budget import Event
+from dpframe.accounting.events import Event
+from dpframe.base.html import Page
 from dpframe.errors import MechanismError
 from dpframe.noise.strips import LARGEST_SCALE, SMALLEST_SCALE
 
@@ -34,7 +35,7 @@ class Target:
     rho: Fraction | None = None
 
 
-class Noise(ABC):
+class Noise(Page, ABC):
     """An integer law, calibrated. Instances are immutable and hashable; units are grid steps."""
 
     @property
@@ -106,13 +107,8 @@ class Noise(ABC):
             f"<dpframe noise {type(self).__name__}: scale {float(self.scale):.6g} steps, {self.event.cost}>"
         )
 
-    def _repr_html_(self) -> str:
-        from dpframe.display import laws
 
-        return laws.noise(self)
-
-
-class Shown:
+class Shown(Page):
     """How the built-in mechanisms print."""
 
     name: str
@@ -120,11 +116,6 @@ class Shown:
 
     def __repr__(self) -> str:
         return f"<dpframe mechanism {self.name!r}: takes the {self.norm} sensitivity>"
-
-    def _repr_html_(self) -> str:
-        from dpframe.display import laws
-
-        return laws.mechanism(self)
 
 
 @runtime_checkable

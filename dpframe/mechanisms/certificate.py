@@ -11,7 +11,7 @@ computed delta errs upwards, but for rounding: each term is wrong by at most 2**
 where it is not zero, together below ``ABSOLUTE``, which is added.
 
 Privacy: this is what core holds a third-party law against before its first use. It covers one
-moving coordinate; several are charged by composition (see ``dpframe.calibrate``). Source of the
+moving coordinate; several are charged by composition (see ``dpframe.mechanisms.auto``). Source of the
 definition: Dwork et al. 2006; the sum form: Meiser and Mohammadi 2018.
 """
 
@@ -24,6 +24,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from dpframe.accounting import pld
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Floats, Noise
 
@@ -118,7 +119,7 @@ def check(noise: Noise, moves: int, name: str) -> None:
                 f"The mechanism {name!r} claims delta={float(claim.delta):.6g} at eps={float(claim.eps):.6g}, and at"
                 f" shift {found.shift} of {moves} its true delta is {found.delta:.6g}. It is refused."
             )
-    from dpframe.mechanisms.laplace import pure_rho  # registering a law imports this package's parts
+    from dpframe.accounting.conversion import pure_rho  # registering a law imports this package's parts
 
     if claim.eps is not None and claim.delta_alone is None and claim.rho >= pure_rho(claim.eps):
         return  # the part that is eps-DP is pure_rho(eps)-zCDP, whatever the law
@@ -168,3 +169,27 @@ def _ratios(logs: Floats, moves: int) -> Iterator[tuple[int, Floats]]:
     around = np.concatenate([none, logs, none])
     for j in _shifts(logs, moves):
         yield j, logs - around[moves - j : moves - j + len(logs)]
+
+
+def loss_distribution(noise: Noise, moves: int, step: float) -> pld.Losses:
+    """A law by its probabilities, for one coordinate that moves by up to ``moves`` steps.
+
+    Privacy: at every eps the largest delta over all shifts, both ways (see :mod:`dpframe.accounting.pld`).
+    """
+    p, outside = _window(noise, moves, 1e-60)
+    shifts = list(_shifts(p, moves))
+    laws = [
+        np.concatenate([np.zeros(max(j, 0)), p, np.zeros(max(-j, 0))])[max(-j, 0) :][: len(p)] for j in shifts
+    ]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = [np.where(p > 0, np.log(p) - np.log(q), -np.inf) for q in laws]  # inf where q is 0
+    most = max(float(np.max(x, where=np.isfinite(x), initial=0.0)) for x in ratios)
+    eps = np.arange(math.ceil(most / step) + 2) * step
+    worst = np.zeros(len(eps))
+    for q, ratio in zip(laws, ratios):
+        order = np.argsort(-ratio, kind="stable")
+        above = np.searchsorted(-ratio[order], -eps, side="left")  # how many have a loss > eps
+        over_p = np.concatenate([[0.0], np.cumsum(p[order])])
+        over_q = np.concatenate([[0.0], np.cumsum(q[order])])
+        np.maximum(worst, over_p[above] - np.exp(eps) * over_q[above], out=worst)
+    return pld.of_curve(np.minimum(worst + outside + ABSOLUTE, 1.0), step)

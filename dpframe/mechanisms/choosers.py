@@ -15,10 +15,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.budget import Event, round_up
+from dpframe.accounting.conversion import eps_of_pure_rho, pure_rho
+from dpframe.accounting.events import Event, round_up
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Ints, Target
-from dpframe.mechanisms.laplace import eps_of_pure_rho, pure_rho
 from dpframe.mechanisms.selection import below, permute_and_flip, weighted
 
 _GRAIN = 1 << 80

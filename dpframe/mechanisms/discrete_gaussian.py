@@ -25,7 +25,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpframe.budget import Event
+from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Shown, Target, checked_scale, float_up, sqrt_up
 from dpframe.mechanisms.registry import register_mechanism

@@ -19,10 +19,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.budget import Event
+from dpframe.accounting.conversion import pure_rho
+from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Floats, Target
-from dpframe.mechanisms.laplace import pure_rho
 from dpframe.mechanisms.table import BITS, TableNoise
 
 SLACK = 1e-14

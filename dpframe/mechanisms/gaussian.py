@@ -25,7 +25,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dpframe.budget import Event, round_up
+from dpframe.accounting.conversion import analytic_delta
+from dpframe.accounting.events import Event, round_up
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import (
     Floats,
@@ -40,21 +41,6 @@ from dpframe.mechanisms.base import (
 )
 from dpframe.mechanisms.registry import register_mechanism
 from dpframe.noise.strips import sampler
-
-
-def analytic_delta(sigma: float, eps: float) -> float:
-    """delta of Gaussian noise of ``sigma`` at sensitivity 1, rounded up.
-
-    In log space, so that large eps loses no digits. At small eps the two terms nearly cancel: their
-    logarithms are taken to be wrong by up to 2**-46 of their size, in the direction that adds to delta.
-    """
-    from scipy.special import log_ndtr
-
-    a, b = 1 / (2 * sigma), eps * sigma
-    first, second = float(log_ndtr(a - b)), float(log_ndtr(-a - b))
-    error = 2.0**-46 * (1 + abs(first) + abs(second) + eps)
-    gap = eps + second - first - error
-    return math.exp(first + error) * -math.expm1(gap) if gap < 0 else 0.0
 
 
 @lru_cache(maxsize=4096)

@@ -22,10 +22,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpframe.budget import Event, round_up
+from dpframe.accounting.conversion import analytic_delta
+from dpframe.accounting.events import Event, round_up
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Norm, Shown, Target, checked_scale, float_up
-from dpframe.mechanisms.gaussian import RoundedGaussian, analytic_delta
+from dpframe.mechanisms.gaussian import RoundedGaussian
 from dpframe.mechanisms.registry import register_mechanism
 
 

@@ -23,29 +23,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpframe.budget import Event, round_up
+from dpframe.accounting.conversion import eps_of_pure_rho, pure_rho
+from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Shown, Target, checked_scale
 from dpframe.mechanisms.registry import register_mechanism
 from dpframe.noise.strips import sampler
-
-
-def pure_rho(eps: Fraction) -> Fraction:
-    """The zCDP cost of anything eps-DP: eps*tanh(eps/2), rounded up.
-
-    Privacy: for a pair that is eps-DP, D_alpha <= alpha * eps*tanh(eps/2) for every alpha > 1
-    (worst for randomised response). float64's tanh is right to 2 units; 2**-48 covers it.
-    """
-    return round_up(eps * Fraction(min(1.0, math.tanh(float(eps) / 2) * (1 + 2.0**-48))))
-
-
-def eps_of_pure_rho(rho: Fraction) -> Fraction:
-    """The largest eps (rounded down) whose :func:`pure_rho` is at most ``rho``."""
-    low, high = Fraction(0), max(Fraction(2), 2 * rho)
-    for _ in range(90):
-        middle = Fraction(int((low + high) / 2 * 2**80), 2**80)
-        low, high = (middle, high) if pure_rho(middle) <= rho else (low, middle)
-    return low
 
 
 @dataclass(frozen=True, repr=False)

@@ -21,10 +21,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpframe.budget import Event
+from dpframe.accounting.conversion import pure_rho
+from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Norm, Shown, Target
-from dpframe.mechanisms.laplace import pure_rho
 from dpframe.mechanisms.registry import register_mechanism
 from dpframe.mechanisms.table import TableNoise
 from dpframe.noise.strips import _fixed_exp_minus

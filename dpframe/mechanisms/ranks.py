@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.budget import Event
+from dpframe.accounting.events import Event
 from dpframe.mechanisms.base import Floats, Ints, Target
 from dpframe.mechanisms.choosers import Chooser, Reach, share
 from dpframe.mechanisms.selection import below, heads, weighted

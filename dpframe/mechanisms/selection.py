@@ -37,10 +37,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpframe.budget import Event, rational, round_up
+from dpframe.accounting.conversion import pure_rho
+from dpframe.accounting.events import Event, rational, round_up
 from dpframe.errors import InputError, typed
 from dpframe.mechanisms.base import Floats, Ints
-from dpframe.mechanisms.laplace import pure_rho
 from dpframe.noise import source
 from dpframe.noise.strips import _exp_minus, _fixed_exp_minus
 

@@ -28,10 +28,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpframe.budget import Event
+from dpframe.accounting.conversion import eps_of_pure_rho, pure_rho
+from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Shown, Target, checked_scale
-from dpframe.mechanisms.laplace import eps_of_pure_rho, pure_rho
 from dpframe.mechanisms.registry import register_mechanism
 from dpframe.noise import source
 from dpframe.noise.strips import sampler

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpframe.budget import Event
+from dpframe.accounting.events import Event
 from dpframe.mechanisms.base import Floats, Ints, Noise
 from dpframe.noise.table import table_sampler
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpframe.budget import Number, rational
-from dpframe.calibrate import Asked, choose
-from dpframe.calls import checked
+from dpframe.accounting.events import Number, rational
+from dpframe.api.prices import prices
+from dpframe.base.calls import checked
 from dpframe.errors import InputError, MechanismError, typed
-from dpframe.forecast import prices
+from dpframe.mechanisms.auto import Asked, choose
 from dpframe.mechanisms.base import Noise, Target
 from dpframe.mechanisms.registry import mechanism
 from dpframe.plot.charts import alt, data, layers, short

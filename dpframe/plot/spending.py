@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpframe.budget import Number, rational
-from dpframe.calls import checked
+from dpframe.accounting.events import Number, rational
+from dpframe.api.prices import prices, replanned, whole_plan
+from dpframe.base.calls import checked
 from dpframe.errors import InputError, MechanismError, typed
-from dpframe.forecast import forecast, prices, replanned, whole_plan
 from dpframe.mechanisms.base import Target
 from dpframe.plot.charts import alt, data, layers, short
+from dpframe.session.forecast import forecast
 
 if TYPE_CHECKING:
     import altair
 
-    from dpframe.bound import BoundPlan
-    from dpframe.plan import Plan
+    from dpframe.api.bound_plan import BoundPlan
+    from dpframe.planning.plan import Plan
 
 
 @checked(example="dp.plot.tradeoff(plan, eps=[0.1, 0.5, 1])")
@@ -166,8 +167,8 @@ def budget(spent: Any, *, by: str = "charge") -> altair.LayerChart:
     >>> [line.split(",")[1] for line in dp.plot.budget(s).layer[0].data.values.splitlines()]
     ['total', '0.0', '0.25', '0.75']
     """
-    from dpframe.ledger import Ledger
-    from dpframe.session import Session
+    from dpframe.ledger.book import Ledger
+    from dpframe.session.session import Session
 
     if by not in ("charge", "time"):
         raise InputError(f"by={typed(by)} must be 'charge' or 'time'. Hint: by='time'")

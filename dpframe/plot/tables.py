@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from dpframe.calls import checked
+from dpframe.base.calls import checked
 from dpframe.errors import InputError, did_you_mean, typed
 from dpframe.plot.charts import alt, column, data, layers
-from dpframe.release import Release
+from dpframe.release.release import Release
 
 if TYPE_CHECKING:
     import altair
@@ -87,7 +87,7 @@ def _one(r: Release, o: Any, level: float) -> Any:
         {"row": label, "at": i, "value": v} for i, (label, v) in enumerate(zip(labels, value.tolist()))
     ]
     if o.answer.ranged:
-        from dpframe.release import _level
+        from dpframe.release.release import _level
 
         low, high = r._ends(o, _level(level))
         for row, a, b in zip(rows, low.tolist(), high.tolist()):

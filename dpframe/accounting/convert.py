@@ -1,0 +1,178 @@
+"""Conversions between guarantees, for people: validated, and rounded outward.
+
+``eps_of_...`` and ``delta_of_...`` are rounded up, ``rho_of_eps`` and ``mu_of_eps`` down, so that what is read as a
+cost is never too low and what is read as a budget never too high. Formulas and sources are in
+``dpframe.accounting.conversion``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpframe.accounting import conversion
+from dpframe.accounting.events import Number, rational
+from dpframe.base.calls import checked
+
+
+def _delta(delta: Any) -> float:
+    return float(rational(delta, "delta", zero=True, below=1))
+
+
+@checked(example="dp.eps_of_rho(0.1, 1e-6)")
+def eps_of_rho(rho: Number, delta: Number) -> float:
+    """The eps at which anything rho-zCDP is (eps, delta)-DP.
+
+    Parameters
+    ----------
+    rho : number
+        0 or more.
+    delta : number
+        From 0 (then eps is inf) to below 1.
+
+    Returns
+    -------
+    float
+        0 or more, rounded up.
+
+    Raises
+    ------
+    InputError
+        For delta below 0 or from 1 on, or a number that is not finite.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> round(dp.eps_of_rho(0.05, 1e-6), 6)
+    1.471595
+    """
+    return conversion.eps_of_rho(float(rational(rho, "rho", zero=True)), _delta(delta))
+
+
+@checked(example="dp.rho_of_eps(1, 1e-6)")
+def rho_of_eps(eps: Number, delta: Number) -> float:
+    """The largest rho for which anything rho-zCDP is (eps, delta)-DP; 0 when delta is 0.
+
+    Parameters
+    ----------
+    eps : number
+        Above 0.
+    delta : number
+        From 0 to below 1.
+
+    Returns
+    -------
+    float
+        0 or more, rounded down.
+
+    Raises
+    ------
+    InputError
+        As for :func:`eps_of_rho`.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> round(dp.rho_of_eps(1, 1e-6), 6)
+    0.024356
+    """
+    d = rational(delta, "delta", zero=True, below=1)
+    return _down(float(conversion.rho_of_eps(rational(eps, "eps"), d)))
+
+
+@checked(example="dp.mu_of_eps(1, 1e-6)")
+def mu_of_eps(eps: Number, delta: Number) -> float:
+    """The largest mu for which anything mu-GDP (such as Gaussian noise of sigma = 1/mu sensitivities) is (eps, delta)-DP.
+
+    Parameters
+    ----------
+    eps : number
+        Above 0.
+    delta : number
+        From 0 to below 1.
+
+    Returns
+    -------
+    float
+        Sensitivities to a sigma, rounded down; 0 when delta is 0.
+
+    Raises
+    ------
+    InputError
+        As for :func:`eps_of_rho`.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> round(1 / dp.mu_of_eps(1, 1e-6), 4)
+    4.2247
+    """
+    d = rational(delta, "delta", zero=True, below=1)
+    return _down(float(conversion.mu_of_eps(rational(eps, "eps"), d)))
+
+
+@checked(example="dp.eps_of_mu(1, 1e-6)")
+def eps_of_mu(mu: Number, delta: Number) -> float:
+    """The least eps for which anything mu-GDP is (eps, delta)-DP.
+
+    Parameters
+    ----------
+    mu : number
+        Sensitivities to a sigma of Gaussian noise; 0 or more.
+    delta : number
+        From 0 to below 1.
+
+    Returns
+    -------
+    float
+        0 or more, rounded up; inf when delta is 0.
+
+    Raises
+    ------
+    InputError
+        As for :func:`eps_of_rho`.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> round(dp.eps_of_mu(0.5, 1e-6), 4)
+    2.2541
+    """
+    return conversion.eps_of_mu(float(rational(mu, "mu", zero=True)), _delta(delta))
+
+
+@checked(example="dp.delta_of_mu(1, 0.5)")
+def delta_of_mu(mu: Number, eps: Number) -> float:
+    """The delta for which anything mu-GDP is (eps, delta)-DP.
+
+    Parameters
+    ----------
+    mu : number
+        Sensitivities to a sigma of Gaussian noise; 0 or more.
+    eps : number
+        0 or more.
+
+    Returns
+    -------
+    float
+        From 0 to 1, rounded up.
+
+    Raises
+    ------
+    InputError
+        For numbers below 0 or not finite.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> f"{dp.delta_of_mu(0.5, 2.254085):.3g}"
+    '1e-06'
+    """
+    return conversion.delta_of_mu(
+        float(rational(mu, "mu", zero=True)), float(rational(eps, "eps", zero=True))
+    )
+
+
+def _down(x: float) -> float:
+    """A float whose reading as a budget (``dpframe.accounting.events.rational``) is not above ``x`` either."""
+    return math.nextafter(math.nextafter(x, 0.0), 0.0)

@@ -1,0 +1,256 @@
+"""Exact budget numbers: what a call costs and how typed numbers become rationals.
+
+Floats are never added up. ``0.1`` is one tenth, ``1/11`` is one eleventh, and sums of them are
+exact, so ten calls of ``eps=0.1`` fit a budget of 1 and nothing more does; there is no tolerance
+anywhere (a tolerance is a budget nobody declared).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from dpframe.errors import InputError, show, typed
+
+Number = int | float | Fraction | Decimal
+_LEAST = Fraction(1, 2**1000)  # a smaller delta would be drawn for as 0
+_GRAIN = 1 << 80  # rho values are kept on multiples of 2**-80 so that sums stay short
+
+
+def rational(value: object, name: str, *, zero: bool = False, below: int | None = None) -> Fraction:
+    """Turn a typed number into the exact rational it stands for.
+
+    Parameters
+    ----------
+    value : int, float, Fraction, Decimal
+        A float becomes the fraction with a denominator of at most 10**6 that rounds back to it,
+        else the fraction of its shortest text.
+    name : str
+        The parameter, for the message.
+    zero : bool
+        Whether zero is allowed.
+    below : int, optional
+        The number must be less than this.
+
+    Raises
+    ------
+    InputError
+        For anything that is not a finite, positive, real number: bool, str, None, nan, inf, -1.
+
+    Privacy: a budget or cost is read as one exact number, the same in the filter and in the noise
+    scale, so that what is charged is what is drawn.
+    """
+    x = value.item() if isinstance(value, np.generic) else value
+    if isinstance(x, Cost):
+        raise InputError(f"{name}= takes a number, not a Cost. Hint: {name}=s.remaining.eps")
+    hint = "1e-6" if name.startswith("delta") else "1000" if name in ("rows", "relative_to") else "0.5"
+    if isinstance(x, bool) or not isinstance(x, int | float | Fraction | Decimal):
+        raise InputError(
+            f"{name}={typed(value)} must be a number ({type(value).__name__} given). Hint: {name}={hint}"
+        )
+    if (isinstance(x, float) and not math.isfinite(x)) or (isinstance(x, Decimal) and not x.is_finite()):
+        raise InputError(f"{name}={x} must be a finite number. Hint: {name}={hint}")
+    if isinstance(x, float):
+        near = Fraction(x).limit_denominator(10**6)
+        exact = near if float(near) == x else Fraction(repr(x))
+    else:
+        exact = Fraction(x)
+    if exact < 0 or (exact == 0 and not zero):
+        least = "zero or more" if zero else "more than zero"
+        raise InputError(f"{name}={typed(value)} must be {least}. Hint: {name}={hint}")
+    if name.startswith("delta") and 0 < exact < _LEAST:
+        raise InputError(f"{name}={typed(value)} is beyond what noise can be drawn for. Hint: {name}={hint}")
+    if below is not None and (exact >= below or float(exact) >= below):
+        raise InputError(f"{name}={typed(value)} must be less than {below}. Hint: {name}={hint}")
+    return exact
+
+
+def round_up(x: Fraction | float) -> Fraction:
+    """The least multiple of 2**-80 that is at least ``x`` (costs are rounded up)."""
+    f = Fraction(x)
+    return Fraction(-((-f.numerator * _GRAIN) // f.denominator), _GRAIN)
+
+
+def round_down(x: Fraction | float) -> Fraction:
+    """The greatest multiple of 2**-80 that is at most ``x`` (budgets are rounded down)."""
+    f = Fraction(x)
+    return Fraction((f.numerator * _GRAIN) // f.denominator, _GRAIN)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cost:
+    """An exact privacy cost or budget.
+
+    ``float(cost)`` is its eps. A cost without delta equals its eps as a number.
+
+    Attributes
+    ----------
+    eps : Fraction or None
+        None when only rho is known (a call with ``rho=``).
+    delta : Fraction
+    rho : Fraction or None
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> s = dp.Session(eps=0.3)
+    >>> s.remaining.eps, s.remaining == 0.3, float(s.spent)
+    (Fraction(3, 10), True, 0.0)
+    >>> s.close()
+    """
+
+    eps: Fraction | None
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+
+    def __float__(self) -> float:
+        return math.inf if self.eps is None else float(self.eps)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Cost):
+            return (self.eps, self.delta, self.rho) == (other.eps, other.delta, other.rho)
+        if isinstance(other, int | float | Fraction | Decimal) and not isinstance(other, bool):
+            if self.delta or self.eps is None:
+                return False
+            return self.eps == (Fraction(other) if isinstance(other, int) else _plain(other))
+        return NotImplemented
+
+    def __lt__(self, other: float | Fraction | Cost) -> bool:
+        """Costs are ordered by eps, among themselves and with numbers."""
+        return float(self) < float(other) if self.eps is None else self.eps < _eps(other)
+
+    def __le__(self, other: float | Fraction | Cost) -> bool:
+        return float(self) <= float(other) if self.eps is None else self.eps <= _eps(other)
+
+    def __hash__(self) -> int:
+        return hash(self.eps) if not self.delta and self.eps is not None else hash((self.eps, self.delta))
+
+    def __repr__(self) -> str:
+        parts = []
+        if self.eps is not None:
+            parts.append(f"eps={show(self.eps)}")
+        if self.delta:
+            parts.append(f"delta={show(self.delta)}")
+        if self.rho is not None:
+            parts.append(f"rho={float(self.rho):.6g}")
+        return f"Cost({', '.join(parts)})"
+
+
+def _eps(x: float | Fraction | Cost) -> Fraction | float:
+    if isinstance(x, Cost):
+        return math.inf if x.eps is None else x.eps
+    return Fraction(x) if isinstance(x, int) else _plain(x) or float(x)
+
+
+def _plain(x: float | Fraction | Decimal) -> Fraction | None:
+    try:
+        return rational(x, "value", zero=True)
+    except InputError:
+        return None
+
+
+def least(costs: Sequence[Cost]) -> Cost:
+    """What several budgets would all grant: the least of each part."""
+    zero = Fraction(0)
+    return Cost(
+        min(c.eps or zero for c in costs), min(c.delta for c in costs), min(c.rho or zero for c in costs)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What one charge does to a session, as the filter sees it.
+
+    The first four fields are claims that hold together; the others say which law makes them, for
+    accountants that know more about it.
+
+    Attributes
+    ----------
+    eps : Fraction or None
+        The pure or approximate epsilon; None for a charge that is known by rho alone.
+    delta : Fraction
+        Charged against the session's ``delta_calls``.
+    rho : Fraction
+        A zCDP bound of the good part (the whole, when delta is 0).
+    delta_alone : Fraction or None
+        The delta that remains when the event is charged by ``rho`` without its eps: 0 for Gaussian
+        laws, the threshold's delta when keys are thresholded as well; None where rho holds only
+        together with ``delta``.
+    kind : str
+        The law: "gaussian" (continuous or rounded, sensitivity over sigma sqrt(2 rho)),
+        "discrete_gaussian", "laplace" (discrete), "pure" (anything eps-DP), "keys" (delta alone, for the
+        keys that a threshold lets through), or "". A "laplace" or "pure" event without eps has the one
+        whose ``pure_rho`` is rho.
+    steps : int
+        Of "laplace" and "discrete_gaussian": the sensitivity in grid steps (L1, L2), 0 if unknown.
+    moving : int
+        How many coordinates move together, 0 if unknown.
+    parts : tuple of Event
+        What it is composed of; the claims are ``times`` their sums.
+    times : int
+
+    Privacy: accountants believe ``kind``, so core sets it for laws that it knows by theorem and takes it
+    off the events of all others (``dpframe.mechanisms.auto``).
+    """
+
+    eps: Fraction | None
+    delta: Fraction
+    rho: Fraction
+    delta_alone: Fraction | None = None
+    kind: str = ""
+    steps: int = 0
+    moving: int = 0
+    parts: tuple[Event, ...] = ()
+    times: int = 1
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.eps, self.delta, self.rho)
+
+    @property
+    def least_delta(self) -> Fraction:
+        """The delta that is charged where the event is charged by rho."""
+        return self.delta if self.delta_alone is None else self.delta_alone
+
+    def leaves(self) -> Iterator[tuple[Event, int]]:
+        """The events that this one is composed of in the end, and how often each occurs."""
+        if not self.parts:
+            yield self, 1
+        for part in self.parts:
+            for leaf, times in part.leaves():
+                yield leaf, times * self.times
+
+
+def compose(events: tuple[Event, ...]) -> Event:
+    """The event of several parts of one call, drawn independently of each other.
+
+    Privacy: sequential composition of pairs that are each (1-delta_i) of an eps_i-DP and rho_i-zCDP
+    pair: eps, delta and rho add up. One part that is known by rho alone makes the whole so.
+    """
+    if len(events) == 1:
+        return events[0]
+    eps: Fraction | None = Fraction(0)
+    delta = rho = Fraction(0)
+    for e in events:
+        eps = None if eps is None or e.eps is None else eps + e.eps
+        delta += e.delta
+        rho += e.rho
+    alone = sum((e.least_delta for e in events), Fraction(0))
+    return Event(eps, delta, rho, alone if alone < delta else None, parts=events)
+
+
+def repeat(e: Event, times: int) -> Event:
+    """The event of ``times`` equal parts of one call, drawn independently of each other.
+
+    Privacy: as :func:`compose`.
+    """
+    if times == 1:
+        return e
+    alone = None if e.delta_alone is None else times * e.delta_alone
+    eps = None if e.eps is None else times * e.eps
+    return Event(eps, times * e.delta, times * e.rho, alone, parts=(e,), times=times)

@@ -1,0 +1,64 @@
+"""Who is protected, how much of a unit may count, and what a session is asked to pay for. No data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dpframe.accounting.events import Event
+from dpframe.errors import InputError, typed
+
+
+class Details(NamedTuple):
+    """The columns of a ledger's row that describe a question."""
+
+    fingerprint: str
+    sensitivity: str
+    scale: str
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Who is protected: the neighbouring relation and the unit (None: one row)."""
+
+    neighbors: str = "add_remove"
+    unit: tuple[str, ...] | None = None
+
+    @property
+    def replace(self) -> bool:
+        return self.neighbors == "replace_one"
+
+    @property
+    def unit_name(self) -> str:
+        return "row" if self.unit is None else " and ".join(self.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a session is asked to pay for. ``same`` is equal for repeats of one question; no data."""
+
+    event: Event
+    question: str
+    mechanism: str
+    policy: Policy
+    same: Hashable
+    details: Callable[[], Details] = field(compare=False, repr=False)  # for a ledger's row
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a unit may count, as typed: groups, rows in a group, rows ungrouped; what is thresholded."""
+
+    max_groups: int | None = None
+    max_rows_per_group: int | None = None
+    max_rows: int | None = None
+    threshold: str | None = None
+
+    def checked(self) -> Limits:
+        """These limits, or InputError for one that is not a whole number from 1."""
+        for k in ("max_groups", "max_rows_per_group", "max_rows"):
+            v = getattr(self, k)
+            if v is not None and (isinstance(v, bool) or not isinstance(v, int) or not 1 <= v <= 2**24):
+                raise InputError(f"{k}={typed(v)} must be a whole number from 1 to 2**24. Hint: {k}=10")
+        return self

@@ -1,0 +1,548 @@
+"""The namespaces: ``df.dp``, ``df.dp.plan``, ``df.dp.groupby(...)``, ``dp.frame(df)``. Stateless and thin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Generic, TypeVar, Unpack
+
+from dpframe.accounting.events import Number
+from dpframe.api.bound_plan import BoundPlan, Options, bind, question
+from dpframe.api.partition import Partition, make_partition
+from dpframe.api.spread_verbs import SpreadVerbs
+from dpframe.api.verbs import OPTIONS, MoreVerbs, verb
+from dpframe.base.calls import checked, not_a_question, unknown_verb
+from dpframe.errors import InputError
+from dpframe.frames.contract import Source
+from dpframe.release.release import FloatAnswer, IntAnswer, PairAnswer
+from dpframe.session.session import Session
+from dpframe.statistics import basic as stats
+
+N = TypeVar("N")  # what a count comes back as
+F = TypeVar("F")  # a number that is measured
+P = TypeVar("P")  # a pair of numbers
+R = TypeVar("R")  # a table
+
+
+class Verbs(MoreVerbs[N, F, R], SpreadVerbs[N, F, P, R], Generic[N, F, P, R]):
+    """The questions one can ask; what comes back is decided by the subclass."""
+
+    __slots__ = ("_by", "_defaults", "_keys", "_source")
+    _owner = "df.dp"
+
+    def __init__(
+        self,
+        source: Source,
+        by: tuple[Hashable, ...] | None = None,
+        keys: Any = None,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._source, self._by, self._keys = source, by, keys
+        self._defaults = {k: v for k, v in (defaults or {}).items() if v is not None}
+
+    def _finish(self, bound: BoundPlan) -> Any:
+        raise NotImplementedError
+
+    @verb
+    def count(self, column: Hashable | None = None, **options: Unpack[Options]) -> N:
+        """Count rows, or the rows in which ``column`` is not missing.
+
+        Parameters
+        ----------
+        column : hashable, optional
+            None counts rows; a name counts its non-missing cells (null and NaN are missing).
+        **options
+            See :class:`Options`: one of ``eps``, ``rho``, ``error``; and ``delta``, ``mechanism``,
+            ``session``, ``label``, ``ci``, ``nonnegative``, ``round``.
+
+        Returns
+        -------
+        int (ungrouped), or a frame with keys and ``count``
+
+        Raises
+        ------
+        InputError, MechanismError
+            Wrong parameters; nothing was spent.
+        BudgetExceeded, NoSession
+            The session did not pay; no data was read.
+
+        Notes
+        -----
+        Privacy: (eps, delta)-DP per protected unit under the session's relation; sensitivity 1
+        (grouped under replace_one: L1 2, L2 sqrt 2). Source: Dwork et al. 2006; the law is the
+        mechanism's.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"x": [1.0, None, 3.0]})
+        >>> with dp.Session(eps=100):
+        ...     n = df.dp.count(eps=50)
+        >>> int(n)
+        3
+        """
+        return self._ask((stats.count(column),), options, scalar=True)
+
+    @verb
+    def clip_sum(
+        self,
+        column: Hashable,
+        *,
+        bounds: tuple[Number, Number] | None = None,
+        B: Number | None = None,
+        **options: Unpack[Options],
+    ) -> N | F:
+        """Sum a column's values, each clipped to public bounds.
+
+        Parameters
+        ----------
+        column : hashable
+            Boolean, integer, float or Decimal. Missing cells add nothing; infinities are clipped.
+        bounds : (low, high)
+            In the column's unit; from knowledge, never from the frame. Boolean columns need none.
+        B : number
+            Short for ``bounds=(-B, B)``, for signed columns.
+        **options
+            See :class:`Options`.
+
+        Returns
+        -------
+        int or float (ungrouped), or a frame with keys and ``<column>_sum``
+            Int64 for integer and Boolean columns with integer bounds at most 2**30 apart, else Float64.
+
+        Raises
+        ------
+        InputError, MechanismError, BudgetExceeded, NoSession
+            As for ``count``.
+
+        Notes
+        -----
+        Privacy: (eps, delta)-DP per protected unit. One row moves the sum by at most
+        max(\\|low\\|, \\|high\\|); under replace_one by max(high, 0) - min(low, 0).
+
+        Examples
+        --------
+        >>> import dpframe as dp, pandas as pd
+        >>> df = pd.DataFrame({"minutes": [10, 500, None]})
+        >>> with dp.Session(eps=1e6):
+        ...     total = df.dp.clip_sum("minutes", bounds=(0, 60), eps=1e6)
+        >>> round(total)
+        70
+        """
+        return self._ask((stats.clip_sum(column, bounds=bounds, B=B),), options, scalar=True)
+
+    @verb
+    def clip_mean(
+        self,
+        column: Hashable,
+        *,
+        bounds: tuple[Number, Number] | None = None,
+        B: Number | None = None,
+        n: int | None = None,
+        **options: Unpack[Options],
+    ) -> F:
+        """Average a column's non-missing values, each clipped to public bounds.
+
+        Parameters
+        ----------
+        column, bounds, B
+            As in ``clip_sum``.
+        n : int, optional
+            The number of values, if it is public: typed, never read from the frame.
+        **options
+            See :class:`Options`. With ``error=``, ``rows=`` is a public guess of the number of rows.
+
+        Returns
+        -------
+        float within the bounds (ungrouped), or a frame with keys and ``<column>_mean``
+            The mean of nothing is the midpoint of the bounds (plus noise).
+
+        Raises
+        ------
+        InputError, MechanismError, BudgetExceeded, NoSession
+            As for ``count``.
+
+        Notes
+        -----
+        Privacy: (eps, delta)-DP per protected unit; the true number of rows is never used, nor needed.
+        The 95 % error is at most 3 (high - low)/(eps * rows) with Laplace noise.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"age": [20.0, 30.0, 40.0]})
+        >>> with dp.Session(eps=1e6):
+        ...     mean = df.dp.clip_mean("age", bounds=(0, 100), eps=1e6)
+        >>> round(mean, 2)
+        30.0
+        """
+        return self._ask((stats.clip_mean(column, bounds=bounds, B=B, n=n),), options, scalar=True)
+
+    def agg(self, *aggregates: stats.Aggregate, **named: Any) -> R:
+        """Ask several questions at once; those of one column share one epsilon.
+
+        Parameters
+        ----------
+        *aggregates, **named : Aggregate
+            ``n=dp.count()``, or positionally ``dp.count().alias("n")``. Names of options are not names of outputs.
+        **options
+            See :class:`Options`. ``eps={"n": .2, "income": .8}`` gives every output its own.
+
+        Returns
+        -------
+        frame of the caller's library
+            One row (ungrouped) or one row per listed key, in the order of ``keys``.
+
+        Raises
+        ------
+        InputError, MechanismError, BudgetExceeded, NoSession
+            As for ``count``; a question that is wrong refuses the whole call.
+        TypeError
+            For what is no question.
+
+        Notes
+        -----
+        Privacy: (eps, delta)-DP per protected unit for the whole table. All questions about one column
+        and its bounds are one simplex block; blocks share the budget equally.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"g": ["a", "a", "b"], "x": [1.0, 2.0, 3.0]})
+        >>> with dp.Session(eps=1e6):
+        ...     t = df.dp.groupby("g", keys=["a", "b"]).dp_agg(
+        ...         n=dp.count(), x=dp.clip_mean("x", bounds=(0, 10)), eps=1e6, round=3)
+        >>> t["n"].to_list(), t["x"].to_list()
+        ([2, 1], [1.5, 3.0])
+        """
+        options = {k: named.pop(k) for k in OPTIONS if k in named}
+        for name, value in options.items():
+            if isinstance(value, stats.Aggregate):
+                raise TypeError(
+                    f"{name}= is an option of agg, not an output. Hint: n_{name}=dp.{value.verb}(...)"
+                )
+        asked = []
+        for a in aggregates:
+            asked.append(question(a, None))
+        for name, a in named.items():
+            if a is None or isinstance(a, int | float | str | Mapping):
+                raise not_a_question(name, a, OPTIONS)
+            asked.append(question(a, name))
+        if not asked:
+            raise TypeError("agg needs at least one question. Hint: agg(n=dp.count(), eps=0.5)")
+        return self._ask(tuple(asked), options, scalar=False)
+
+    dp_agg = agg
+
+    def _ask(
+        self, aggregates: tuple[stats.Aggregate, ...], options: Any, *, scalar: bool, top: int | None = None
+    ) -> Any:
+        options = {**self._defaults, **options}
+        return self._finish(bind(self._source, aggregates, self._by, self._keys, options, scalar, top))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise unknown_verb(self._owner, name, dir(self), self._source.names())
+
+    def __getitem__(self, column: Any) -> Any:
+        raise TypeError(
+            f"{self._owner}[...] is not how private questions are asked. Hint: {self._owner}.clip_mean({column!r},"
+            " bounds=(0, 100), eps=0.5)"
+        )
+
+    def __dir__(self) -> list[str]:
+        """The verbs, and nothing else: what an editor offers after ``df.dp.``."""
+        return [x for x in dir(type(self)) if not x.startswith("_")]
+
+    def __repr__(self) -> str:
+        return f"<{self._owner} of {self._source!r}: {', '.join(dir(self))}>"
+
+
+class Grouped(Verbs[R, R, R, R]):
+    """Groups of a frame: the same questions, one row of answers per group."""
+
+    __slots__ = ("_then",)
+    _owner = "df.dp.groupby(...)"
+
+    def __init__(
+        self,
+        source: Source,
+        by: tuple[Hashable, ...],
+        keys: Any,
+        defaults: Mapping[str, Any],
+        then: Callable[[BoundPlan], R],
+    ) -> None:
+        super().__init__(source, by, keys, defaults)
+        self._then = then
+
+    def _finish(self, bound: BoundPlan) -> R:
+        return self._then(bound)
+
+    def value_counts(self, column: Hashable, **_: Any) -> R:
+        """Refused: a value is one more grouping column."""
+        return self._values(column, None, {})
+
+    def _values(self, column: Hashable, keys: Any, options: Any, top: int | None = None) -> R:
+        by = ", ".join(map(repr, (*(self._by or ()), column)))
+        raise InputError(
+            f"Which values of {column!r} occur in a group is a question about one more grouping column. Hint:"
+            f" df.dp.groupby({by}, keys=...).count(eps=0.5)"
+        )
+
+    @verb
+    def keys(self, **options: Unpack[Options]) -> R:
+        """Release which groups occur, and nothing about them.
+
+        Parameters
+        ----------
+        **options
+            ``eps`` and ``delta``; with a unit ``max_groups``; ``session``, ``label``.
+
+        Returns
+        -------
+        frame with the grouping columns, sorted
+
+        Raises
+        ------
+        InputError, BudgetExceeded, NoSession
+            As for ``count``; and when keys were listed, or without ``delta=``.
+
+        Notes
+        -----
+        Privacy: (eps, delta)-DP per protected unit. A group of n units appears with the largest
+        probability that any (eps/L0, delta')-DP rule allows (truncated geometric); one unit's key
+        appears with probability at most delta.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"city": ["Ghent"] * 500 + ["Metz"]})
+        >>> with dp.Session(eps=1, delta=1e-6):
+        ...     df.dp.groupby("city").keys(eps=1, delta=1e-9)["city"].to_list()
+        ['Ghent']
+        """
+        if self._keys is not None:
+            raise InputError(
+                "keys() asks which groups occur, and keys= lists them already. Hint: leave keys= out."
+            )
+        return self._ask((), options, scalar=False)
+
+
+class _FrameVerbs(Verbs[N, F, P, R]):
+    __slots__ = ()
+
+    @checked()
+    def groupby(
+        self,
+        *by: Any,
+        keys: Any = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+    ) -> Grouped[R]:
+        """Group rows by public keys, or by keys that are found at the price of delta.
+
+        Parameters
+        ----------
+        *by : column names, or one list of them
+        keys : list, dict of lists, range, Enum class, ``dp.public(...)`` or "declared"
+            The groups to release, whether they occur or not: values for one column; tuples, or a dict
+            of lists (every combination) for several. Rows of other groups are left out. Anything
+            read from data must be declared with :func:`dpframe.public`. Without keys, the call needs
+            ``delta=``, and groups appear if a noisy count of them reaches a threshold.
+        max_groups, max_rows_per_group : int
+            See :class:`Options`.
+
+        Returns
+        -------
+        Grouped
+            With the verbs of a frame, ``dp_agg`` and ``keys``.
+
+        Raises
+        ------
+        InputError
+            When a question is asked: for keys that are duplicates, do not fit the column's type or may have been
+            read from data, and without keys for a missing ``delta=``.
+        TypeError
+            For expressions in place of names.
+
+        Notes
+        -----
+        Privacy: a row is in one group, so one charge covers all of them (parallel composition); under
+        replace_one a row may move between two, and sensitivities double. A unit is in up to
+        ``max_groups`` groups, and noise is made for all of them together.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"city": ["Ghent", "Lille", "Ghent"]})
+        >>> with dp.Session(eps=1e6):
+        ...     df.dp.groupby("city", keys=["Ghent", "Metz"]).count(eps=1e6).rows()
+        [('Ghent', 2), ('Metz', 0)]
+        """
+        limits = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
+        return Grouped(self._source, _names(by), keys, {**self._defaults, **limits}, self._finish)
+
+    group_by = groupby
+
+    @verb
+    def value_counts(self, column: Hashable, *, keys: Any = None, **options: Unpack[Options]) -> R:
+        """Count the rows of every value of a column: ``groupby(column, keys=keys).count()``.
+
+        Parameters
+        ----------
+        column : hashable
+        keys : list, range, Enum class, ``dp.public(...)`` or "declared"
+            The values to count, whether they occur or not; others are left out, and missing cells are
+            counted where None is listed. Without keys the call needs ``delta=``, and those values
+            appear whose noisy count reaches a threshold.
+        **options
+            See :class:`~dpframe.typing.Options`. With a unit, ``max_groups`` is for how many values it may
+            count, ``max_rows_per_group`` for how many rows of each.
+
+        Returns
+        -------
+        frame with the column and ``count`` (Int64), in the order of ``keys`` or sorted
+
+        Raises
+        ------
+        InputError, MechanismError, BudgetExceeded, NoSession
+            As for ``groupby(...).count()``.
+
+        Notes
+        -----
+        Privacy: that of a grouped count.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"city": ["Ghent", "Lille", "Ghent", None]})
+        >>> with dp.Session(eps=1e6):
+        ...     df.dp.value_counts("city", keys=["Lille", "Ghent", "Metz", None], eps=1e6).rows()
+        [('Lille', 1), ('Ghent', 2), ('Metz', 0), (None, 1)]
+        """
+        stats.one_column("value_counts", column)
+        return self._values(column, keys, options)
+
+    def _values(self, column: Hashable, keys: Any, options: Any, top: int | None = None) -> R:
+        grouped = Grouped(self._source, (column,), keys, self._defaults, self._finish)
+        return grouped._ask((stats.count(),), options, scalar=True, top=top)
+
+
+def _is_name(x: Any) -> bool:
+    try:
+        hash(x)
+    except TypeError:  # expressions, lists and frames
+        return False
+    return True
+
+
+def _names(by: tuple[Any, ...]) -> tuple[Hashable, ...]:
+    names = tuple(by[0]) if len(by) == 1 and isinstance(by[0], list) else by
+    for x in names:
+        if not _is_name(x):
+            raise TypeError(
+                f"groupby takes column names, not a {type(x).__name__}. Hint: groupby('city', keys=[...])"
+            )
+    return names
+
+
+class FrameDP(_FrameVerbs[IntAnswer, FloatAnswer, PairAnswer, R]):
+    """Private questions about one frame; answers come back at once.
+
+    A call is ``plan.<verb>(...).release().value``. For type checkers ``FrameDP[pandas.DataFrame]`` and
+    ``FrameDP[polars.DataFrame]`` say what tables come back as.
+
+    Examples
+    --------
+    >>> import dpframe as dp, pandas as pd
+    >>> df = pd.DataFrame({"age": [20.0, 40.0] * 500})
+    >>> with dp.Session(eps=1):
+    ...     mean = df.dp.clip_mean("age", bounds=(0, 100), eps=1)
+    >>> 25 < mean < 35, df.dp.plan.count(eps=0.1).error
+    (True, 30.0)
+    """
+
+    __slots__ = ()
+
+    @checked()
+    def partition_by(
+        self,
+        *by: Any,
+        keys: Any = None,
+        eps: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+        session: Session | None = None,
+        label: str | None = None,
+    ) -> Partition:
+        """Divide the frame by public keys into parts that spend side by side.
+
+        Parameters
+        ----------
+        *by, keys, max_groups, max_rows_per_group
+            As in ``groupby``; keys are needed.
+        eps, delta, rho : number
+            The cap of each part. The session is charged once, now: the cap, times max_groups with a
+            unit, times 2 under replace_one.
+        session, label
+            See :class:`Options`.
+
+        Returns
+        -------
+        Partition
+            A read-only mapping from key to part, in the order of ``keys``; ``parts["EWR"].dp`` has all verbs.
+
+        Raises
+        ------
+        InputError, BudgetExceeded, NoSession
+            As for ``count``; and without keys.
+
+        Notes
+        -----
+        Privacy: see ``dpframe.api.partition``; parallel composition over disjoint parts, adaptively.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"g": ["a", "a", "b"], "x": [1.0, 2.0, 3.0]})
+        >>> with dp.Session(eps=1e6) as s:
+        ...     parts = df.dp.partition_by("g", keys=["a", "b"], eps=1e6)
+        ...     counts = {k: int(p.dp.count(eps=1e6)) for k, p in parts.items()}
+        >>> counts, float(s.spent)
+        ({'a': 2, 'b': 1}, 1000000.0)
+        """
+        return make_partition(
+            self._source,
+            _names(by),
+            keys,
+            eps=eps,
+            delta=delta,
+            rho=rho,
+            max_groups=max_groups,
+            max_rows_per_group=max_rows_per_group,
+            session=session if session is not None else self._defaults.get("session"),
+            label=label,
+            door=lambda source, payer: FrameDP(source, defaults={"session": payer}),
+        )
+
+    @property
+    def plan(self) -> FramePlans[R]:
+        """The same verbs, returning a :class:`BoundPlan` instead of an answer. Nothing is spent."""
+        return FramePlans(self._source, defaults=self._defaults)
+
+    def _finish(self, bound: BoundPlan) -> Any:
+        return bound.release().value
+
+
+class FramePlans(
+    _FrameVerbs[BoundPlan[IntAnswer], BoundPlan[FloatAnswer], BoundPlan[PairAnswer], BoundPlan[R]]
+):
+    """Questions about one frame as plans: what they would cost and how exact they would be."""
+
+    __slots__ = ()
+    _owner = "df.dp.plan"
+
+    def _finish(self, bound: BoundPlan) -> BoundPlan:
+        return bound

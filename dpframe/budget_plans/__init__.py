@@ -1,0 +1,1 @@
+"""budget_plans"""

@@ -1,0 +1,450 @@
+"""Budget plans: a table of named queries over named sources, and one budget for all of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+
+from dpframe._version import __version__
+from dpframe.accounting.events import Number
+from dpframe.accounting.filter import State
+from dpframe.base.calls import checked
+from dpframe.base.html import Page
+from dpframe.base.progress import Progress
+from dpframe.budget_plans.allocation import ALLOCATIONS, Turn, check, turns
+from dpframe.budget_plans.checks import (
+    WHOSE,
+    check_outputs,
+    first_refused,
+    named_queries,
+    named_sources,
+)
+from dpframe.budget_plans.query import AMOUNTS, Query, QueryError
+from dpframe.budget_plans.questions import Questions
+from dpframe.budget_plans.release_file import dump, load
+from dpframe.budget_plans.sources import Named, located
+from dpframe.budget_plans.table import LOG, TABLE, decisive, log_row, table_rows
+from dpframe.errors import InputError, NearNames, did_you_mean, show, typed
+from dpframe.release.release import Release
+from dpframe.session.session import Session
+from dpframe.statistics.basic import Aggregate
+
+
+class BudgetPlan(Page, NearNames):
+    """Several queries under one budget: what each gets, what it costs, and all their releases.
+
+    Parameters
+    ----------
+    sources : frame, path, list of paths, URI, or mapping of name -> any of these
+        What is asked. Paths end in ``.parquet`` or ``.csv``; URIs name a table of an engine
+        (``"duckdb:warehouse.db?table=visits"``, ``"spark:?table=lake.visits"``; see
+        ``dpframe.budget_plans.engine_uri``). Only names and types are read before ``run``.
+    queries : mapping of name -> Query or Aggregate
+        In the order in which they are asked; see :func:`dpframe.query`.
+    eps, delta, delta_calls, rho, accountant, order, neighbors, unit, max_groups, max_rows_per_group, max_rows
+        The budget and the policy, as for :class:`~dpframe.session.session.Session`.
+    allocation : {"even", "weighted", "adaptive"}
+        How the total is divided; see ``dpframe.budget_plans.allocation``.
+    name : str, optional
+        The plan's name; needed with a ledger, where it is part of every request's.
+    ledger : path, optional
+        A ledger that pays (see :class:`dpframe.Ledger`); the plan's own budget is then a cap beside it. A
+        query that was answered before under the same name, in the same scope, is not charged again: its
+        stored answer is returned.
+    folder : str, optional
+        Where relative paths start (default: the working directory).
+    scope : str, optional
+        The ledger's scope; stands for ``{scope}`` in paths.
+
+    Raises
+    ------
+    InputError, MechanismError
+        For anything that would make a query fail: nothing is spent, and no cell is read.
+    LedgerError
+        For a ledger that is missing or can't be trusted.
+
+    Notes
+    -----
+    Privacy: everything is released in one session with the plan's budget, so the whole is
+    (eps, delta)-DP per unit, or delta_calls-approximate rho-zCDP; the argument is in
+    ``dpframe.budget_plans.allocation`` and ``dpframe.accounting.filter``. A session around ``run`` pays too.
+
+    Examples
+    --------
+    >>> import dpframe as dp, polars as pl
+    >>> people = pl.DataFrame({"age": [20, 30, 70]})
+    >>> plan = dp.BudgetPlan(
+    ...     people, {"n": dp.count(), "age": dp.clip_mean("age", bounds=(0, 100))}, eps=1)
+    >>> plan.table()["eps"].to_list()
+    [0.5, 0.5]
+    >>> sorted(plan.run())
+    ['age', 'n']
+    """
+
+    @checked()
+    def __init__(
+        self,
+        sources: Any,
+        queries: Mapping[str, Query | Aggregate],
+        *,
+        eps: Number | None = None,
+        delta: Number | None = None,
+        delta_calls: Number | None = None,
+        rho: Number | None = None,
+        accountant: str | None = None,
+        order: Number | None = None,
+        neighbors: str | None = None,
+        unit: str | list[str] | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_rows: int | None = None,
+        allocation: str = "even",
+        name: str | None = None,
+        ledger: str | os.PathLike[str] | None = None,
+        folder: str | None = None,
+        scope: str | None = None,
+    ) -> None:
+        if not isinstance(allocation, str) or allocation not in ALLOCATIONS:
+            raise InputError(f"allocation={typed(allocation)}: {did_you_mean(str(allocation), ALLOCATIONS)}")
+        typed_policy: dict[str, Any] = {
+            "eps": eps,
+            "delta": delta,
+            "delta_calls": delta_calls,
+            "rho": rho,
+            "accountant": accountant,
+            "order": order,
+            "neighbors": neighbors,
+            "unit": unit,
+            "max_groups": max_groups,
+            "max_rows_per_group": max_rows_per_group,
+            "max_rows": max_rows,
+        }
+        self._name = name
+        if ledger is not None:
+            if not isinstance(name, str) or not name:
+                raise InputError(
+                    "ledger= keeps what was paid for under the plan's name, so the plan needs one, and another than"
+                    " every other plan on the ledger. Hint: name='arrivals'"
+                )
+            if "/" in name:
+                raise InputError(
+                    f"name={name!r} has a '/', which stands between the plan's name and the query's in what was paid"
+                    " for. Hint: name='arrivals-2026'"
+                )
+            typed_policy["ledger"] = os.fspath(ledger)
+        self._folder, self._scope = os.getcwd() if folder is None else os.fspath(folder), scope
+        self._session = self._open(typed_policy)
+        self._allocation, self._typed = allocation, {**typed_policy, "allocation": allocation}
+        self._given = named_sources(sources)
+        self._queries = named_queries(queries, self._given)
+        check(self._queries, allocation, self._in_rho)
+        self._releases: dict[str, Release] = {}
+        self._asked = Questions(self._session, self._given, self._queries, self._releases, self._place)
+        if ledger is not None:
+            self._asked.requests = {n: f"{name}/{n}" for n in self._queries}
+        check_outputs(self._given, self._queries, self._place)
+        self._check_budget()
+
+    @classmethod
+    @checked(example="dp.BudgetPlan.from_release_file('release.toml')")
+    def from_release_file(cls, path: str | os.PathLike[str], *, scope: str | None = None) -> BudgetPlan:
+        """Read a plan from a TOML release file; ``docs/release-files.md`` lists its keys.
+
+        Parameters
+        ----------
+        path : path
+            Paths in the file start at its directory.
+        scope : str, optional
+            Stands for ``{scope}`` in the file's paths.
+
+        Raises
+        ------
+        InputError
+            For anything wrong in the file, as ``q3.toml:17: ...``. Nothing is spent, and no cell is read.
+        """
+        return load(cls, path, scope)
+
+    @checked(example="plan.to_release_file('release.toml')")
+    def to_release_file(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan as a TOML release file that ``from_release_file`` reads back with the same fingerprint.
+
+        Parameters
+        ----------
+        path : str or path
+            An older file is replaced.
+
+        Raises
+        ------
+        InputError
+            For a source that is a frame, and for keys that TOML does not hold (None, intervals).
+        """
+        dump(self, path)
+
+    # ---- reading ----
+
+    @property
+    def queries(self) -> dict[str, Query]:
+        """The queries by name, in order."""
+        return dict(self._queries)
+
+    @property
+    def releases(self) -> dict[str, Release]:
+        """What has been released, by name of the query."""
+        return dict(self._releases)
+
+    @property
+    def scope(self) -> str | None:
+        """The ledger's scope, and what stands for ``{scope}`` in paths."""
+        return self._scope
+
+    @property
+    def session(self) -> Session:
+        """The session that pays; its budget is the plan's."""
+        return self._session
+
+    @property
+    def total(self) -> Fraction:
+        """The whole budget in eps, or in rho (exact)."""
+        budget = self._session._budget
+        total = budget.rho if budget.eps is None else budget.eps
+        assert total is not None
+        return total
+
+    def table(self) -> pl.DataFrame:
+        """What each query costs and how exact it will be. Reads no cell.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per output: ``query``, ``statistic`` (as one would type it), ``bounds`` (null if it has
+            none), ``sensitivity`` (in the norm of the mechanism, in the unit of ``scale``), ``mechanism``,
+            ``scale``, ``eps`` (null in rho), ``delta``, ``rho``, ``expected_error`` (half-width of the 95 %
+            interval; null where it depends on the number of rows and ``rows=`` is not given), ``decided``
+            (false while the amount may change with what earlier queries release). Costs are the query's
+            and stand in its first row only, so that the columns add up.
+        """
+        rows = []
+        for name, turn in self._turns().items():
+            guess = self._asked.size(self._queries[name].rows)
+            rows += table_rows(name, self._asked.bind(name, turn.amount).plan, guess, turn.decided)
+        return pl.DataFrame(rows, schema=TABLE, orient="row")
+
+    def log(self) -> pl.DataFrame:
+        """What was charged, when, and what was left then. Public: releases and costs.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per release: ``query``, ``time`` (UTC), ``eps``, ``delta``, ``rho``, ``left`` (of the
+            plan's eps, or rho), ``wanted_error``, ``margin`` (of the released number at 95 %; null for
+            tables), ``replayed`` (true for an answer that a ledger had stored; it was paid for before).
+        """
+        rows, left = [], self.total
+        for name, r in self._releases.items():
+            left -= self._charged(r)
+            rows.append(log_row(name, r, left, self._asked.wanted(name)))
+        return pl.DataFrame(rows, schema=LOG, orient="row")
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) over everything that decides cost and noise; no data, and no outputs.
+
+        Two plans with the same fingerprint ask the same of sources of the same names and types, at the
+        same prices and with the same noise, in this version of dpframe. With a ledger, the plan's name
+        counts too (what was paid for under one name is not under another); the scope never does: one
+        approved file serves every night.
+        """
+        text = json.dumps(self._decisive(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        unit = "rho" if self._in_rho else "eps"
+        done = f", {len(self._releases)} released" if self._releases else ""
+        return (
+            f"<dpframe budget plan: {len(self._queries)} queries, {unit}={show(self.total)},"
+            f" {self._allocation}{done}>"
+        )
+
+    # ---- running ----
+
+    @checked(example="plan.run()")
+    def run(
+        self,
+        *,
+        session: Session | None = None,
+        progress: bool | Callable[[str], None] = True,
+        released: Callable[[str, Release], None] | None = None,
+    ) -> dict[str, Release]:
+        """Release all queries in order, and write their files.
+
+        Parameters
+        ----------
+        session : Session, optional
+            Pays as well (as does a session that is current).
+        progress : bool or function, default True
+            Show how far it is: a line on stderr in a terminal, a bar in a notebook, nothing elsewhere (or
+            with ``DPFRAME_PROGRESS=0`` in the environment). A function is called before each query, with its name.
+        released : function, optional
+            Called when a query's files are written, with its name and release.
+
+        Returns
+        -------
+        dict of name -> Release
+            What was released before is not asked again: after an error or Ctrl-C, ``run`` goes on.
+
+        Raises
+        ------
+        BudgetExceeded
+            The ledger would not grant all that is still to be paid (nothing was spent), or a session around
+            this one did not pay for the next query.
+        LedgerError
+            The ledger can't be trusted or written.
+        ReleaseFailed
+            The engine failed; the charge stands.
+
+        Notes
+        -----
+        Privacy: a query that was charged and then interrupted is drawn anew under the same charge, its first draw,
+        if there was one, having been dropped unseen: one release for one charge.
+        """
+        if not isinstance(progress, bool) and not callable(progress):
+            raise TypeError(
+                f"progress= takes True, False or a function, not a {type(progress).__name__}. Hint: progress=print"
+            )
+        shown = Progress(self._queries) if progress is True else None
+        tell = progress if callable(progress) else shown.show if shown else None
+        try:
+            with ExitStack() as stack:
+                if session is not None:
+                    stack.enter_context(session)
+                stack.enter_context(self._session)
+                self._check_ledger()
+                for name in self._queries:
+                    if tell is not None:
+                        tell(name)
+                    if name not in self._releases:
+                        self._releases[name] = self._release(name)
+                    self._write(name)
+                    if released is not None:
+                        released(name, self._releases[name])
+        finally:
+            if shown is not None:
+                shown.close(len(self._releases))
+        return self.releases
+
+    def _release(self, name: str) -> Release:
+        """Release one query; or take what was released when Ctrl-C came before it was noted here."""
+        bound = self._asked.bind(name, self._turns()[name].amount)
+        kept = self._session._labels.get(name)
+        return kept if kept is not None and kept.plan == bound.plan else bound.release()
+
+    def _write(self, name: str) -> None:
+        for path in self._queries[name].outputs:
+            self._releases[name].write(self._place(path))
+
+    # ---- planning ----
+
+    def _place(self, path: str) -> str:
+        return located(path, self._folder, self._scope)
+
+    @property
+    def _in_rho(self) -> bool:
+        return self._session._budget.eps is None
+
+    def _turns(self) -> dict[str, Turn]:
+        charged = {n: self._charged(r) for n, r in self._releases.items()}
+        return turns(self._queries, self._allocation, self.total, charged, self._asked.need)
+
+    def _charged(self, release: Release) -> Fraction:
+        amount = release.cost.rho if self._in_rho else release.cost.eps
+        return amount or Fraction(0)
+
+    def _check_budget(self) -> None:
+        """Raise QueryError where the plan's own budget would not grant the queries one after another."""
+        plans = {n: self._asked.bind(n, t.amount).plan for n, t in self._turns().items()}
+        for n, q in self._queries.items():
+            for k, ref in (("rows", q.rows), ("relative_to", q.relative_to)):
+                if isinstance(ref, str) and not plans[ref].scalar:
+                    raise QueryError(
+                        n, f"{k}={ref!r} is a query whose answer is a table. Hint: {k}=1000", (k,)
+                    )
+        costs = {n: p.charge for n, p in plans.items()}
+        refused = first_refused(self._session._budget, State(), costs)
+        if refused is not None:
+            name, over = refused
+            about = (over.component, *AMOUNTS)
+            raise QueryError(name, f"more than the plan's budget: {over}", about)
+
+    def _check_ledger(self) -> None:
+        """Raise BudgetExceeded where the ledger would not grant the queries that were not paid for yet.
+
+        And QueryError for one that was paid for as another question (where its amount is settled).
+        """
+        ledger = self._session.ledger
+        if ledger is None:
+            return
+        paid = {e.request_id: e for e in ledger.entries(self._scope) if e.scope == self._scope}
+        turns, requests = self._turns(), self._asked.requests
+        charges = {n: self._asked.bind(n, t.amount).plan.charge for n, t in turns.items()}
+        for n, charge in charges.items():
+            entry = paid.get(requests[n])
+            if entry is not None and turns[n].decided and entry.fingerprint != charge.details().fingerprint:
+                raise QueryError(
+                    n,
+                    f"it was charged for another question, or with other parameters: {entry.question}, {entry.cost}"
+                    f" ({entry.time.isoformat(' ', 'seconds')}). Nothing was spent. Hint: another name for the query, or"
+                    " for the plan",
+                )
+        costs = {n: charge for n, charge in charges.items() if requests[n] not in paid}
+        for domain, (budget, state) in ledger.state(self._scope).items():
+            refused = first_refused(budget, state, costs, WHOSE[domain])
+            if refused is not None:
+                raise refused[1]
+
+    def _open(self, policy: dict[str, Any]) -> Session:
+        if "ledger" not in policy:
+            session = Session(**policy)
+        else:
+            place = os.path.join(self._folder, policy["ledger"])
+            session = Session(**{**policy, "ledger": place}, scope=self._scope)
+        session.close()  # until run: an open session would make other calls fail
+        if session._budget.unlimited:
+            raise InputError("A plan has a total of its own, beside a ledger as well. Hint: eps=1")
+        return session
+
+    # ---- what decides ----
+
+    def _decisive(self) -> dict[str, Any]:
+        budget, policy, limits = self._session._budget, self._session._policy, self._session._limits
+        return {
+            "dpframe": __version__,
+            "budget": repr(budget),
+            "policy": [policy.neighbors, policy.unit, repr(limits)],
+            "allocation": self._allocation,
+            "ledger": self._typed.get("ledger"),
+            "name": self._name if "ledger" in self._typed else None,  # another name would be charged anew
+            "sources": {n: repr(s) if isinstance(s, Named) else None for n, s in self._given.items()},
+            "queries": [
+                decisive(n, self._queries[n], self._asked.bind(n, t.amount).plan, t.amount, t.decided)
+                for n, t in self._initial().items()
+            ],
+        }
+
+    def _initial(self) -> dict[str, Turn]:
+        """The amounts before anything is released: what a fingerprint is made of."""
+        return turns(self._queries, self._allocation, self.total, {}, self._need_at_first)
+
+    def _need_at_first(self, name: str, limit: Fraction | None) -> Fraction | None:
+        q = self._queries[name]
+        return (
+            None
+            if isinstance(q.rows, str) or isinstance(q.relative_to, str)
+            else self._asked.need(name, limit)
+        )

@@ -1,0 +1,249 @@
+"""The command line: ``dpframe plan | run | ledger | audit | demo``. Messages are single lines and hold no data.
+
+Exit codes, for schedulers:
+
+==== ==========================================================================================
+0    done
+1    an error inside dpframe; its name is printed and its words are withheld
+2    wrong arguments, or something wrong in the release file (nothing was spent)
+3    a budget does not allow the next query (what was released before stands, and is on disk)
+4    the ledger can't be trusted or written (nothing was released)
+5    failed while releasing or writing: the charge stands; run again
+6    the plan is not the one that was approved (nothing was spent)
+7    an audit found a figure that is not as it must be
+130  interrupted
+==== ==========================================================================================
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TextIO
+
+import polars as pl
+
+from dpframe._version import __version__
+from dpframe.base.progress import Progress
+from dpframe.budget_plans.budget_plan import BudgetPlan
+from dpframe.budget_plans.wording import in_command, in_file, scope_in_command
+from dpframe.cli import ledger as ledger_commands
+from dpframe.errors import (
+    BudgetExceeded,
+    DPError,
+    InputError,
+    LedgerError,
+    ReleaseFailed,
+    show,
+)
+from dpframe.release.release import Release
+
+DONE, INTERNAL, WRONG, EXCEEDED, LEDGER, FAILED, NOT_APPROVED, FLAGGED, INTERRUPTED = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    130,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Default: those of the process.
+
+    Returns
+    -------
+    int
+        The exit code; see the module's table.
+    """
+    args = _parser().parse_args(arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(_warning, args.words)  # one line, not two with a line of source
+            code: int = args.command(args)
+        return code
+    except BudgetExceeded as e:
+        return _stop(EXCEEDED, args.words(e))
+    except LedgerError as e:
+        return _stop(LEDGER, args.words(e))
+    except ReleaseFailed as e:
+        return _stop(FAILED, args.words(e))
+    except OSError as e:  # of a file that dpframe opened; the operating system's words hold no cell
+        return _stop(FAILED, f"{e.strerror}: {e.filename or 'a file'}. Hint: run again when this is mended")
+    except (DPError, TypeError) as e:
+        return _stop(WRONG, args.words(e))
+    except KeyboardInterrupt:
+        return _stop(INTERRUPTED, "interrupted; run again to go on")
+    except Exception as e:  # its words may hold cells
+        return _stop(INTERNAL, f"{type(e).__name__} inside dpframe {__version__}; its words are withheld")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dpframe",
+        description="Differentially private releases from a file that says what to release.",
+        epilog="Exit codes: 0 done, 1 internal error, 2 wrong arguments or file, 3 budget exceeded, 4 ledger"
+        " fault, 5 failed while releasing, 6 not the approved plan, 7 an audit failed, 130 interrupted.",
+    )
+    parser.set_defaults(words=in_command)
+    parser.add_argument("--version", action="version", version=f"dpframe {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="{plan,run,ledger,audit,demo}")
+
+    plan = commands.add_parser("plan", help="what a release file would cost and how exact it would be")
+    run = commands.add_parser("run", help="release what a file asks for, and write its outputs")
+    for p in (plan, run):
+        p.add_argument("file", metavar="release.toml")
+        p.add_argument("--scope", help="the ledger's scope; stands for {scope} in the file's paths")
+        p.set_defaults(words=lambda e: scope_in_command(in_file(e)))
+    plan.set_defaults(command=_plan)
+    run.add_argument("--approved", metavar="FINGERPRINT", help="refuse unless the plan has this fingerprint")
+    run.set_defaults(command=_run)
+
+    ledger_commands.add(commands)
+    audit = commands.add_parser("audit", help="measure what the package promises, on made-up data")
+    audit.add_argument("--size", default="medium", help="small, medium (default) or full")
+    audit.add_argument("--figures", nargs="+", type=int, metavar="N", help="of 1 2 3 4 7 8 9 (default: all)")
+    audit.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)"
+    )
+    audit.set_defaults(command=_audit)
+    demo = commands.add_parser("demo", help="the main job on public data (extra: dpframe[demo])")
+    demo.set_defaults(command=_demo)
+    return parser
+
+
+# ---- plan and run ----
+
+
+def _plan(args: argparse.Namespace) -> int:
+    plan = BudgetPlan.from_release_file(args.file, scope=args.scope)
+    with pl.Config(
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=240,
+        fmt_str_lengths=120,
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+        tbl_formatting="ASCII_BORDERS_ONLY_CONDENSED",
+    ):
+        print(plan.table())
+    print(f"total {_total(plan)}")
+    if plan.session.ledger is not None:
+        left = plan.session.remaining
+        print(
+            f"left in the ledger eps={show(left.eps)}, delta={show(left.delta)}, rho={float(left.rho or 0):.6g}"
+        )
+    print(f"fingerprint {plan.fingerprint}")
+    return DONE
+
+
+@contextlib.contextmanager
+def _session_required() -> Iterator[None]:
+    """No call may go to the session without a limit; whoever called ``main`` has their own rule again afterwards."""
+    before = os.environ.get("DPFRAME_REQUIRE_SESSION")
+    os.environ["DPFRAME_REQUIRE_SESSION"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["DPFRAME_REQUIRE_SESSION"]
+        else:
+            os.environ["DPFRAME_REQUIRE_SESSION"] = before
+
+
+@_session_required()
+def _run(args: argparse.Namespace) -> int:
+    plan = BudgetPlan.from_release_file(args.file, scope=args.scope)
+    lost = next((n for n, q in plan.queries.items() if not q.outputs), None)
+    if lost is not None:
+        raise InputError(
+            f"{args.file}: the query {lost!r} has no outputs, so its answer would be lost. Hint: outputs = 'n.csv'"
+        )
+    if args.approved is not None and args.approved != plan.fingerprint:
+        return _stop(
+            NOT_APPROVED,
+            f"{args.file}: this plan is {plan.fingerprint}, approved is {args.approved}. Hint: dpframe plan {args.file}",
+        )
+    bar = Progress(plan.queries)
+
+    def tell(name: str, release: Release) -> None:
+        bar.clear()
+        print(_released(plan, name, release), flush=True)
+
+    try:
+        plan.run(progress=bar.show, released=tell)
+    finally:
+        bar.clear()
+    return DONE
+
+
+def _total(plan: BudgetPlan) -> str:
+    budget = plan.session._budget
+    if budget.eps is None:
+        return f"rho={show(plan.total)}, delta_calls={show(budget.delta_calls)}"
+    return f"eps={show(plan.total)}, delta={show(budget.delta)}"
+
+
+def _released(plan: BudgetPlan, name: str, release: Release) -> str:
+    files = ", ".join(p.replace("{scope}", plan.scope or "") for p in plan.queries[name].outputs)
+    if release.released_at is not None:
+        return f"replayed {name!r}: free, drawn {release.released_at.isoformat(' ', 'seconds')}, {files}"
+    cost = release.cost
+    paid = f"rho={float(cost.rho or 0):.6g}" if cost.eps is None else f"eps={show(cost.eps)}"
+    return f"released {name!r}: {paid}, {files}"
+
+
+def _audit(args: argparse.Namespace) -> int:
+    from dpframe.audit.run import Figure, line, run
+
+    def tell(figure: Figure, seconds: float) -> None:
+        print(f"{line(figure)} ({seconds:.1f} s)", flush=True)
+
+    figures = run(args.size, args.figures, jobs=args.jobs, tell=tell)
+    wrong = sum(not f.ok for f in figures)
+    print(f"{len(figures)} figures, {wrong} not as wanted")
+    return FLAGGED if wrong else DONE
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from dpframe.cli import demo
+
+    demo.main()
+    return DONE
+
+
+# ---- messages ----
+
+
+def _stop(code: int, message: object) -> int:
+    print(f"dpframe: {_line(message)}", file=sys.stderr)
+    return code
+
+
+def _warning(
+    words: Callable[[object], str],
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"dpframe: warning: {_line(words(message))}", file=sys.stderr)
+
+
+def _line(message: object) -> str:
+    return " ".join(str(message).split())

@@ -1,0 +1,247 @@
+"""What is known of a frame without looking at a cell: names, types, whether a cell can be missing."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import polars as pl
+
+from dpframe.errors import InputError
+from dpframe.frames.bins import Tally
+from dpframe.frames.columns import MEASURABLE, Column, lookup
+from dpframe.frames.keys import KeyTable
+
+Ints = npt.NDArray[np.int64]
+NO_PARTS = (
+    "its parts would be read at different times, and a row could be in two of them. Hint: groupby(...)"
+    " answers for all keys at once; or collect the columns you need into a Polars frame"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One number of every row, as engines see it.
+
+    On a grid: ``k = round_half_even(clip(x, low, high) / step)`` and ``t = k - base``, an integer from 0 to
+    ``steps``. ``magic`` is 1.5 * 2**52 * step: adding it to a float64 of size at most 2**51 * step rounds
+    that to a multiple of ``step``. Without bounds (``low is None``) the cell itself: only its presence
+    is used, or it is a component of a vector. ``item`` is a position in a column of lists; ``length``
+    how long those must be.
+    """
+
+    column: Hashable
+    low: float | None = None
+    high: float | None = None
+    magic: float = 0.0
+    base: int = 0
+    steps: int = 0
+    item: int | None = None
+    length: int = 0
+
+
+def magic_bits(magic: float) -> int:
+    """The bits of ``magic`` read as a 64-bit integer: adding k steps adds k to them."""
+    return int(struct.unpack("<q", struct.pack("<d", magic))[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """Vectors are shortened to ``norm`` in the norm of this ``order`` (1 or 2), and cut to multiples of ``step``.
+
+    ``reach`` is floor(norm / step): no vector of integers is longer.
+    """
+
+    norm: float
+    order: int
+    step: float
+    reach: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What the engine adds up about rows in which all ``axes`` are present.
+
+    It returns the number of those rows and one sum for every product: (0,) is the sum of the first
+    axis' steps, (0, 0) of their squares, (0, 1) of first times second. Without products only
+    presence is counted. With a ``ball`` the axes are components of one vector.
+    """
+
+    axes: tuple[Axis, ...]
+    products: tuple[tuple[int, ...], ...] = ()
+    ball: Ball | None = None
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        return tuple(dict.fromkeys(a.column for a in self.axes))
+
+
+@dataclass(frozen=True, slots=True)
+class Bounding:
+    """How much of one unit counts.
+
+    Attributes
+    ----------
+    unit : tuple of column names
+    rows : int
+        R: rows a unit may count for in one group. A unit with more is scaled down, not sampled.
+    groups : int or None
+        L0: groups a unit may be in, chosen by salted hash; None when there is one group.
+    """
+
+    unit: tuple[Hashable, ...]
+    rows: int
+    groups: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tallied:
+    """Rows per group and bin, without the empty ones, sorted by group and bin. Private, as :class:`Counts`."""
+
+    groups: Ints = field(repr=False)
+    bins: Ints = field(repr=False)
+    rows: Ints = field(repr=False)
+
+    def dense(self, groups: int, bins: int) -> Ints:
+        """One number per group and bin, zeros included, group by group."""
+        out = np.zeros((groups, bins), dtype=np.int64)
+        out[self.groups, self.bins] = self.rows
+        return out.ravel()
+
+    def of_groups(self, groups: int) -> Iterator[tuple[Ints, Ints]]:
+        """(bins, rows) of one group after the other."""
+        edges = np.searchsorted(self.groups, np.arange(groups + 1))
+        for low, high in pairwise(edges.tolist()):
+            yield self.bins[low:high], self.rows[low:high]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The engine's answer: exact integers per group (or one group). Private; never leaves the pipeline.
+
+    Per measure: ``present``, and ``sums`` with an array for each of its products. ``found`` holds the keys of the groups, in the engine's form and sorted, when none were listed.
+    """
+
+    rows: Ints = field(repr=False)
+    present: tuple[Ints, ...] = field(repr=False)
+    sums: tuple[tuple[Ints, ...], ...] = field(repr=False)
+    units: Ints | None = field(repr=False, default=None)
+    found: Any = field(repr=False, default=None)
+    tallies: tuple[Tallied, ...] = field(repr=False, default=())
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumns:
+    """Released keys: columns by name, in the frame library they go back to (none if there are no groups)."""
+
+    library: str
+    columns: dict[str, Any]
+
+    def take(self, where: Ints) -> KeyColumns:
+        """The rows at these places."""
+        if self.library == "pandas":
+            taken = {k: s.take(where).reset_index(drop=True) for k, s in self.columns.items()}
+        else:
+            taken = {k: s.gather(where) for k, s in self.columns.items()}
+        return KeyColumns(self.library, taken)
+
+    def beside(self, columns: dict[str, Any]) -> KeyColumns:
+        """With further columns."""
+        return KeyColumns(self.library, {**self.columns, **columns})
+
+    def frame(self, answers: dict[str, npt.NDArray[Any]]) -> Any:
+        """A frame of the caller's library: the keys, then the answers."""
+        table = {**self.columns, **answers}
+        return pd.DataFrame(table) if self.library == "pandas" else pl.DataFrame(table)
+
+
+Parts = list[Callable[[], "Source"]]
+
+
+class Source(Protocol):
+    """A frame as the pipeline sees it. Its repr shows no cell."""
+
+    library: str
+    part_of: Any  # the session of the part of a partition that this is, or None
+    lacks: Mapping[str, str]  # what can't be asked of it ("parts", "units", "distinct"), and why
+
+    @property
+    def identity(self) -> int:
+        """Tells frame objects apart; two questions about one object are likely about the same data."""
+        ...
+
+    def names(self) -> list[Hashable]:
+        """Column names, for messages and hints."""
+        ...
+
+    def column(self, name: Hashable) -> Column:
+        """The type of one column; InputError when it is absent or there are two of that name."""
+        ...
+
+    def plan_text(self) -> str | None:
+        """What a lazy frame does before it gets here, as its library prints it; None for an eager frame."""
+        ...
+
+    def aggregate(
+        self,
+        measures: tuple[Measure, ...],
+        by: tuple[Column, ...],
+        keys: KeyTable | None,
+        bounding: Bounding | None,
+        salt: int,
+    ) -> Counts:
+        """One pass over the data. ``by`` without ``keys``: the groups that occur."""
+        ...
+
+    def tally(
+        self,
+        tallies: tuple[Tally, ...],
+        by: tuple[Column, ...],
+        keys: KeyTable | None,
+        found: Any,
+        bounding: Bounding | None,
+        salt: int,
+    ) -> tuple[Tallied, ...]:
+        """Rows per group and bin, all tallies in one pass. ``found``: the groups, when none are listed."""
+        ...
+
+    def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
+        """The rows of every listed key, of every unit only the chosen groups; made when called for."""
+        ...
+
+    def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
+        """The released keys in the caller's library."""
+        ...
+
+
+def require(source: Source, ability: str, asked: str) -> None:
+    """Raise InputError when ``source`` lacks an ability that ``asked`` needs."""
+    why = source.lacks.get(ability)
+    if why is not None:
+        raise InputError(f"{asked} does not take {source!r}: {why}")
+
+
+__all__ = [
+    "MEASURABLE",
+    "NO_PARTS",
+    "Axis",
+    "Ball",
+    "Bounding",
+    "Column",
+    "Counts",
+    "Ints",
+    "KeyColumns",
+    "Measure",
+    "Parts",
+    "Source",
+    "Tallied",
+    "lookup",
+    "magic_bits",
+    "require",
+]

@@ -1,0 +1,183 @@
+"""Families: questions that are answered from the same noisy coordinates, and how those are laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpframe.errors import InputError, show
+from dpframe.frames.bins import Tally
+from dpframe.frames.columns import Column
+from dpframe.frames.contract import Axis, Ball, Measure
+from dpframe.layout.layouts import (
+    FEW_STEPS,
+    MOST_STEPS,
+    BallMove,
+    Layout,
+    block_layout,
+    centred_layout,
+    log2_ceil,
+    make_axis,
+    make_grid,
+    pair_layout,
+    present_layout,
+    rows_layout,
+    sum_layout,
+    triple_layout,
+    units_layout,
+    vector_layout,
+    weighted_layout,
+)
+
+Bounds = tuple[Fraction, Fraction]
+_FORMS = (
+    "present",
+    "centred",
+    "sum",
+    "block",
+    "triple",
+)  # of one column, each answering more than those before
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What a question needs.
+
+    Attributes
+    ----------
+    kind : str
+        "column" (everything asked of one column within one pair of bounds), "pair" and "spread" (the products
+        of two columns, and the squares of one, over rows in which all ``columns`` are present),
+        "weighted" (a column and its weights), "vector" and "vectors" (the sum and the number of vectors), "units"
+        and "rows" (their numbers), "bins" and "distinct" (the rows of ``dims`` bins; different values).
+    columns, bounds : tuples
+        The columns that must be present, with their bounds (None: only presence matters).
+    of : tuple of int
+        Which of the columns a pair or a spread is about.
+    tally : Tally or None
+        The bins.
+    norm, order, dims
+        Of vectors: their largest norm, which norm, and how many components a column of lists has (0: every
+        column is one component).
+    """
+
+    kind: str
+    columns: tuple[Hashable, ...] = ()
+    bounds: tuple[Bounds | None, ...] = ()
+    of: tuple[int, ...] = ()
+    norm: Fraction = Fraction(0)
+    order: int = 2
+    dims: int = 0
+    tally: Tally | None = None
+
+    @property
+    def label(self) -> str:
+        """What it is about, in words."""
+        names = [str(self.columns[i]) for i in dict.fromkeys(self.of)] or list(map(str, self.columns))
+        return " and ".join(names) + (" (number)" if self.kind == "vectors" else "")
+
+
+UNITS = Family("units")
+ROWS = Family("rows")
+
+
+def widest(forms: list[str]) -> str:
+    """The form of a column that answers every question asked of it."""
+    if len(set(forms)) == 1:
+        return forms[0] if len(forms) == 1 or forms[0] not in ("sum", "centred") else "block"
+    return max([*forms, "block"], key=_FORMS.index)
+
+
+def lay_out(
+    family: Family,
+    start: int,
+    types: Mapping[Hashable, Column],
+    *,
+    form: str,
+    missing_cell: bool,
+    fold: int | None,
+) -> tuple[Layout, Measure | None]:
+    """The coordinates of a family from number ``start``, and what the engine adds up for them.
+
+    Parameters
+    ----------
+    form, missing_cell
+        Of a "column": what its questions need, and whether the rows in which it is missing are counted too.
+    fold : int or None
+        How many rows of one unit may count, when rows are scaled down.
+    """
+    if family.kind in ("units", "rows"):
+        return (units_layout if family.kind == "units" else rows_layout)(start), None
+    if family.kind in ("vector", "vectors"):
+        return _vector(family, start)
+    if family.kind == "column":
+        return _column(family, start, types, form, missing_cell, fold)
+    pairs = list(zip(family.columns, family.bounds))
+    if family.kind == "weighted":
+        (x, bounds), (w, heavy) = pairs
+        assert bounds is not None
+        assert heavy is not None
+        grid = make_grid(types[x], *bounds, fold=fold, most=FEW_STEPS)
+        weights = make_grid(types[w], Fraction(0), heavy[1], fold=fold, most=FEW_STEPS)
+        both = (make_axis(w, heavy, weights), make_axis(x, bounds, grid))
+        return weighted_layout(start, grid, weights), Measure(both, ((0,), (0, 1)))
+    chosen = [pairs[i] for i in dict.fromkeys(family.of)]
+    for c, b in chosen:
+        _check_squares(c, b)
+    others = [Axis(c) for c, _ in pairs if c not in [name for name, _ in chosen]]
+    grids = [make_grid(types[c], *b, fold=fold, most=FEW_STEPS) for c, b in chosen if b is not None]
+    axes = tuple(make_axis(c, b, g) for (c, b), g in zip(chosen, grids) if b is not None)
+    if family.kind == "spread":
+        layout = replace(triple_layout(start, grids[0], missing_cell=False), kind="spread")
+        return layout, Measure((*axes, *others), ((0,), (0, 0)))
+    return pair_layout(start, *grids), Measure((*axes, *others), ((0,), (1,), (0, 1)))
+
+
+def _column(
+    family: Family,
+    start: int,
+    types: Mapping[Hashable, Column],
+    form: str,
+    missing_cell: bool,
+    fold: int | None,
+) -> tuple[Layout, Measure]:
+    name, bounds = family.columns[0], family.bounds[0]
+    if bounds is None:
+        return present_layout(start, missing_cell=missing_cell), Measure((Axis(name),))
+    if form == "triple":
+        _check_squares(name, bounds)
+    most = FEW_STEPS if form == "triple" else MOST_STEPS
+    grid = make_grid(types[name], *bounds, sum_alone=form == "sum", fold=fold, most=most)
+    axes = (make_axis(name, bounds, grid),)
+    if form in ("sum", "centred"):
+        return (sum_layout if form == "sum" else centred_layout)(start, grid), Measure(axes, ((0,),))
+    if form == "triple":
+        return triple_layout(start, grid, missing_cell=missing_cell), Measure(axes, ((0,), (0, 0)))
+    return block_layout(start, grid, missing_cell=missing_cell), Measure(axes, ((0,),))
+
+
+def _check_squares(name: Hashable, bounds: Bounds | None) -> None:
+    """Refuse bounds whose squares are beyond float64, which answers are given in."""
+    if bounds is not None and not Fraction(1, 2**450) <= max(map(abs, bounds)) <= 2**450:
+        raise InputError(
+            f"bounds=({show(bounds[0])}, {show(bounds[1])}) of {name!r} are squared here, and so must lie within"
+            " 2**-450 to 2**450. Hint: divide the column by a constant first"
+        )
+
+
+def _vector(family: Family, start: int) -> tuple[Layout, Measure]:
+    """Privacy: norm/step <= 2**25 with at most 2**12 components, so exact squared norms stay below 2**63."""
+    if not Fraction(1, 2**300) <= family.norm <= 2**300:
+        raise InputError(f"norm={show(family.norm)} is outside 2**-300 to 2**300. Hint: norm=1")
+    step = Fraction(2) ** (log2_ceil(family.norm) - 25)
+    reach = int(family.norm / step)
+    if family.dims:
+        axes = tuple(Axis(family.columns[0], item=i, length=family.dims) for i in range(family.dims))
+    else:
+        axes = tuple(Axis(c) for c in family.columns)
+    ball = Ball(float(family.norm), family.order, float(step), reach)
+    measure = Measure(axes, tuple((i,) for i in range(len(axes))), ball)
+    if family.kind == "vectors":
+        return replace(present_layout(start, missing_cell=False), kind="vectors"), measure
+    return vector_layout(start, step, BallMove(reach, len(axes), family.order)), measure

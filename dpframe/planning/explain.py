@@ -1,0 +1,183 @@
+"""Plans in words: what is asked, who is protected, how much noise, at what cost. From public numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpframe.accounting.forecast import Forecast
+from dpframe.base.html import Page
+from dpframe.errors import show
+from dpframe.planning.bounding import memory_text
+from dpframe.planning.plan import Output, Plan, bounding_text
+
+ROWS = (100, 1_000, 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of an explanation: of the question as a whole (depth 0), an output's head (1), about an output (2)."""
+
+    depth: int
+    label: str
+    text: str
+
+    def __str__(self) -> str:
+        if self.depth == 1:
+            return f"  {self.label}: {self.text}"
+        return f"  {self.label:<11} {self.text}" if self.depth == 0 else f"    {self.label:<12} {self.text}"
+
+
+class Explanation(Page):
+    """A plan in words. ``str`` is the text; notebooks display it as a table."""
+
+    def __init__(self, title: str, lines: Sequence[Line], forecast: Forecast) -> None:
+        self.title, self.lines, self.forecast = title, tuple(lines), forecast
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *map(str, self.lines)])
+
+    __repr__ = __str__
+
+
+def explain(
+    plan: Plan,
+    forecast: Forecast,
+    *,
+    rows: float | None = None,
+    units: float | None = None,
+    relative_to: float | None = None,
+    asked_before: str | None = None,
+) -> Explanation:
+    """Explain ``plan``, from public numbers alone.
+
+    Parameters
+    ----------
+    plan : Plan
+    forecast : Forecast
+        What who pays would still grant.
+    rows : float, optional
+        A public guess of the number of rows (of a group), for errors that depend on it.
+    units : float, optional
+        A public guess of the number of units (in a group), for the memory that bounding them takes.
+    relative_to : float, optional
+        An expected answer, of which errors are told as a fraction too.
+    asked_before : str, optional
+        Where the answer to the same question is, if who pays has paid for one.
+    """
+    relation = {
+        "add_remove": "one {} appears or vanishes",
+        "replace_one": "one {} becomes another",
+    }[plan.policy.neighbors].format(plan.policy.unit_name)
+    lines = [Line(0, "protects", relation), Line(0, "costs", cost_text(plan))]
+    if plan.bounding is not None:
+        more = ["more is scaled down"] if plan.measures or not plan.tallies else []
+        more += ["of more, rows are kept by salted hash for what is counted by bins"] if plan.tallies else []
+        more += ["groups are chosen by salted hash"] if plan.bounding.groups else []
+        lines.append(Line(0, "bounds", f"{bounding_text(plan)}; {', '.join(more)}"))
+    if plan.grouped:
+        names = ", ".join(str(c.name) for c in plan.by)
+        known = f"{plan.keys.size:,} listed" if plan.keys is not None else "those found with enough in them,"
+        lines.append(Line(0, "groups", f"{known} by {names}; the cost is paid once for all"))
+    lines += _survival(plan)
+    for o in plan.outputs:
+        lines += _output(plan, o, rows, relative_to)
+    if len({(p.event.eps, p.fused) for p in plan.parts}) > 1 and any(o.question.eps for o in plan.outputs):
+        lines.append(Line(0, "epsilons", "some outputs have their own; the call costs the sum"))
+    fused = max((p.fused for p in plan.parts), default=1)
+    if fused > 1:
+        lines.append(Line(0, "split", f"{fused} parts share the budget equally: {_parts(plan)}"))
+    lines += [Line(0, "missing", said) for said in plan.missing]
+    memory = memory_text(plan, rows, units)
+    if memory is not None:
+        lines.append(Line(0, "memory", memory))
+    lines += [Line(0, "session", text) for text in forecast.texts]
+    if asked_before is not None:
+        lines.append(Line(0, "repeat", f"the same question was paid for before: {asked_before}"))
+    return Explanation(plan.describe(), lines, forecast)
+
+
+def _parts(plan: Plan) -> str:
+    """What the parts are: columns, rows, or the units that a threshold counts."""
+    names = {"units": f"number of {plan.policy.unit_name}, for the threshold", "rows": "number of rows"}
+    return "; ".join(names.get(p.layout.kind, str(p.column)) for p in plan.parts)
+
+
+def _survival(plan: Plan) -> list[Line]:
+    """The threshold and the odds that a group of a given size is released."""
+    if plan.selection is not None:
+        half, what = float(plan.selection.size), plan.policy.unit_name
+        odds = [(n, plan.selection.odds(n)) for n in _sizes(half)]
+    elif plan.threshold is not None:
+        t = plan.threshold
+        half, what = t.size, t.counted
+        odds = [(n, t.odds(plan.laws[t.coordinates[0]], n)) for n in _sizes(half)]
+    else:
+        return []
+    shown = ", ".join(f"{n:,} {p:.3g}" for n, p in odds)
+    things = "rows" if what == "row" else f"distinct {what}"
+    text = f"about {half:,.4g} {things} in a group; chance of release by size: {shown}"
+    return [Line(0, "threshold", text)]
+
+
+def _sizes(half: float) -> list[int]:
+    return sorted(
+        {1, max(1, round(half / 2)), max(1, round(half)), max(1, round(half * 1.5)), max(1, round(half * 2))}
+    )
+
+
+def cost_text(plan: Plan) -> str:
+    e = plan.event
+    if e.eps is None:
+        return f"rho={float(e.rho):.6g}" + (f", delta={show(e.delta)}" if e.delta else "")
+    return f"eps={show(e.eps)}, delta={show(e.delta)} (rho={float(e.rho):.4g} where rho is added up)"
+
+
+def _output(plan: Plan, o: Output, rows: float | None, relative_to: float | None) -> list[Line]:
+    part = plan.parts[o.part]
+    l1, l2 = plan.sensitivity(o)
+    noises = len(o.answer.coordinates())
+    unit = " rows" if o.answer.worth is None or o.question.in_rows else ""
+    lines = [Line(1, o.name, o.question.describe())]
+    lines.append(Line(2, "sensitivity", f"L1 {_n(l1)}, L2 {_n(l2)}{unit}"))
+    noise = f"{part.mechanism}, scale {_n(plan.noise_scale(o))}{unit}" + _shared(plan, o, noises)
+    lines.append(Line(2, "noise", noise))
+    if part.runner_up is not None:
+        up = part.runner_up
+        what = "RMSE" if up.loss == "rmse" else "E|X|"
+        lines.append(Line(2, "runner-up", f"{up.mechanism}, {what} × {up.ratio:.3g}"))
+    lines.append(Line(2, "95 % error", _error(plan, o, rows, relative_to)))
+    return lines
+
+
+def _shared(plan: Plan, o: Output, noises: int) -> str:
+    with_same = [x.name for x in plan.outputs if x.part == o.part and x.name != o.name]
+    text = f", {noises} draws" if noises > 1 else ""
+    return text + (f", shared with {', '.join(with_same)} at no extra cost" if with_same else "")
+
+
+def _error(plan: Plan, o: Output, rows: float | None, relative_to: float | None) -> str:
+    fixed = o.answer.error(plan.laws, None)
+    sizes: tuple[float, ...] = (rows,) if rows else ROWS
+    sized = [o.answer.error(plan.laws, n) for n in sizes]
+    about = "" if o.answer.ranged else f", of {o.answer.margin_of}"
+
+    def margin(x: float | None) -> str:
+        return _margin(x, relative_to) if o.answer.ranged else _n(x)
+
+    if fixed is not None and sized[0] == fixed:
+        return margin(fixed) + about
+    each = [f"{margin(x)} at {n:,.0f} rows" for n, x in zip(sizes, sized)]
+    return ", ".join(each) + (" a group" if plan.grouped else "") + about
+
+
+def _margin(error: float | None, relative_to: float | None) -> str:
+    text = f"± {_n(error)}"
+    if error is None or relative_to is None:
+        return text
+    return f"{text} ({100 * error / relative_to:.3g} % of {_n(relative_to)})"
+
+
+def _n(x: Any) -> str:
+    return "?" if x is None else f"{x:,.6g}"

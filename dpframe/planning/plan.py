@@ -1,0 +1,380 @@
+"""From a question to a plan: bounds -> grid, fusing, sensitivity, noise, forecast, cost. No data.
+
+Everything that decides how much noise an answer gets happens here, from parameters, schema and
+policy. A :class:`Plan` is frozen, hashable and printable, and holds nothing read from a cell.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframe.accounting.events import Cost, Event
+from dpframe.accounting.policy import Charge, Details, Limits, Policy
+from dpframe.base.html import Page
+from dpframe.errors import NearNames
+from dpframe.frames.bins import Tally
+from dpframe.frames.columns import Column
+from dpframe.frames.contract import Bounding, Counts, Ints, Measure
+from dpframe.frames.keys import KeyTable
+from dpframe.layout.answers import Answer
+from dpframe.layout.layouts import BinCounts, Coordinate, Layout
+from dpframe.layout.tables import Index
+from dpframe.mechanisms.auto import Loss, RunnerUp
+from dpframe.mechanisms.base import Noise, Target, sqrt_up
+from dpframe.mechanisms.choosers import Chooser
+from dpframe.mechanisms.thresholds import KeySelection, Threshold
+from dpframe.statistics.basic import Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked, as the planner takes it."""
+
+    aggregates: tuple[Aggregate, ...]
+    target: Target
+    mechanism: str = "auto"
+    loss: Loss = "rmse"
+    by: tuple[Hashable, ...] | None = None
+    keys: Any = field(default=None, hash=False, compare=False, repr=False)
+    scalar: bool = False
+    limits: Limits = field(default_factory=Limits)
+    margins: bool = False
+    pure: bool = False  # whether eps alone is what is paid
+    top: int | None = None
+    auto: str = "auto"  # the law of noise where none was named: the accountant's, if it takes one alone
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One column of the answer."""
+
+    name: str
+    question: Aggregate
+    answer: Answer
+    part: int
+
+    @property
+    def integer(self) -> bool:
+        return self.answer.integer
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Released integers with their noise. ``measure`` is -1 for rows alone, and the tally's place for bins."""
+
+    coordinate: Coordinate | BinCounts
+    measure: int
+    noise: Noise
+    part: int
+
+    def draw(self, exact: Counts) -> Ints:
+        """The exact integers of every group, each with a draw of its own.
+
+        Privacy: coordinates stay within 2**62 and noise scales below 2**55, so nothing wraps.
+        """
+        value = self.coordinate.of(exact, self.measure)
+        return self.noise.prepare(value) + self.noise.sample(len(value))
+
+    @property
+    def text(self) -> str:
+        """Which integers it releases, in words that are equal for equal ones."""
+        return repr(self.coordinate)
+
+    @property
+    def tallied(self) -> bool:
+        """Whether it needs nothing but a tally."""
+        return isinstance(self.coordinate, BinCounts)
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicePiece:
+    """Chosen candidates, in every group. ``noise`` is the chooser, ``measure`` the place of the tally."""
+
+    measure: int
+    noise: Chooser
+    part: int
+
+    tallied = True
+
+    @property
+    def text(self) -> str:
+        """Which integers it releases, in words that are equal for equal ones."""
+        return repr(self.noise)
+
+    def draw(self, exact: Counts) -> Ints:
+        """The chosen places, those of the first group first.
+
+        Privacy: the chooser sees one group's counts at a time; a group without rows is drawn for alike.
+        """
+        of_groups = exact.tallies[self.measure].of_groups(len(exact.rows))
+        chosen = [self.noise.choose(bins, rows) for bins, rows in of_groups]
+        return np.array(chosen, dtype=np.int64).ravel()
+
+
+@dataclass(frozen=True, slots=True)
+class BestPiece:
+    """Candidates chosen by their sums, in every group. ``noise`` is the chooser."""
+
+    sums: tuple[tuple[Coordinate, int], ...]  # of every candidate: its coordinate, and the measure it is of
+    noise: Chooser
+    part: int
+
+    tallied = False
+    measure = 0
+
+    @property
+    def text(self) -> str:
+        """Which integers it releases, in words that are equal for equal ones."""
+        return repr((self.sums, self.noise))
+
+    def draw(self, exact: Counts) -> Ints:
+        """The chosen places, those of the first group first.
+
+        Privacy: the chooser sees one group's sums at a time; a group without rows is drawn for alike.
+        """
+        sums = np.array([c.of(exact, m) for c, m in self.sums])
+        places = np.arange(len(self.sums))
+        return np.array([self.noise.choose(places, sums[:, g]) for g in range(sums.shape[1])]).ravel()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The layout of one column with its sensitivity in steps and the share of the budget it was given."""
+
+    layout: Layout
+    column: Hashable | None
+    l1: int | Fraction  # of a choice: of one utility
+    l2_squared: int | Fraction
+    mechanism: str
+    fused: int
+    event: Event  # of all parts that share the noise's budget
+    runner_up: RunnerUp | None = None  # what ``auto`` would have taken else
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Page, NearNames):
+    """A costed question. Frozen, hashable, without data.
+
+    Attributes
+    ----------
+    outputs : tuple of Output
+    pieces : tuple of Piece
+        The integers that get noise, in order.
+    parts : tuple of Part
+    measures : tuple of Measure
+        What the engine adds up.
+    tallies : tuple of Tally
+        What the engine counts by bins.
+    by : tuple of Column
+        The grouping columns.
+    keys : KeyTable or None
+        The listed groups; None for one group, or for groups found by ``threshold`` or ``selection``.
+    bounding : Bounding or None
+        How much of a unit counts; None when a row is the unit.
+    threshold, selection : Threshold, KeySelection or None
+        Which found groups are released.
+    event : Event
+        What the release costs.
+    policy : Policy
+    columns : tuple of Column
+        The types that the plan was made for.
+    target : Target
+        What was asked.
+    scalar : bool
+        Whether the answer is a number rather than a table.
+    index : Index or None
+        The rows that an answer has in every group, when there are several.
+    top : int or None
+        Of the groups that are found, only those with the largest answers are told, largest first.
+    request : Request or None
+        What was asked, so that it can be planned anew at another price.
+
+    Examples
+    --------
+    >>> import dpframe as dp, polars as pl
+    >>> plan = pl.DataFrame({"x": [1.0]}).dp.plan.clip_sum("x", bounds=(0, 10), eps=0.5).plan
+    >>> plan.describe(), plan.l1, plan.noise_scale(plan.outputs[0])
+    ("clip_sum('x', bounds=(0, 10))", 10.0, 20.0)
+    """
+
+    outputs: tuple[Output, ...]
+    pieces: tuple[Piece | ChoicePiece | BestPiece, ...]
+    parts: tuple[Part, ...]
+    measures: tuple[Measure, ...]
+    tallies: tuple[Tally, ...]
+    by: tuple[Column, ...]
+    keys: KeyTable | None
+    bounding: Bounding | None
+    threshold: Threshold | None
+    selection: KeySelection | None
+    event: Event
+    policy: Policy
+    columns: tuple[Column, ...]
+    target: Target
+    scalar: bool
+    index: Index | None = None
+    top: int | None = None
+    request: Request | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def summed(self) -> bool:
+        """Whether anything but tallies is asked of the engine: sums, rows, or which groups there are."""
+        return (self.keys is None and bool(self.by)) or not all(p.tallied for p in self.pieces)
+
+    @property
+    def charge(self) -> Charge:
+        """What a session is asked to pay for."""
+        mechanisms = ", ".join(dict.fromkeys(p.mechanism for p in self.parts)) or "truncated geometric"
+        return Charge(self.event, self.describe(), mechanisms, self.policy, self, lambda: details(self))
+
+    @property
+    def questions(self) -> list[Aggregate]:
+        """What is asked; one question may have several outputs."""
+        return list({id(o.question): o.question for o in self.outputs}.values())
+
+    @property
+    def missing(self) -> list[str]:
+        """What becomes of missing and infinite cells, in words, for each kind of question."""
+        return list(dict.fromkeys(q.missing for q in self.questions))
+
+    @property
+    def grouped(self) -> bool:
+        """Whether the answer has a row per group."""
+        return bool(self.by)
+
+    @property
+    def cost(self) -> Cost:
+        """What the release costs (exact)."""
+        return self.event.cost
+
+    @property
+    def eps(self) -> float | None:
+        """Epsilon of the release; None for a call with ``rho=``."""
+        return None if self.event.eps is None else float(self.event.eps)
+
+    @property
+    def delta(self) -> float:
+        """Delta that the release charges."""
+        return float(self.event.delta)
+
+    @property
+    def rho(self) -> float:
+        """The zCDP cost that the release charges beside (or instead of) eps."""
+        return float(self.event.rho)
+
+    @property
+    def mechanism(self) -> Any:
+        """The registry name of the mechanism; one per output when they differ."""
+        if not self.outputs:
+            return "truncated geometric"
+        return self._per_output(lambda o: self.parts[o.part].mechanism)
+
+    @property
+    def l1(self) -> Any:
+        """L1 sensitivity in the answer's unit (of a block: in rows); one per output when they differ."""
+        return self._per_output(lambda o: self.sensitivity(o)[0])
+
+    @property
+    def l2(self) -> Any:
+        """L2 sensitivity in the answer's unit (of a block: in rows); one per output when they differ."""
+        return self._per_output(lambda o: self.sensitivity(o)[1])
+
+    @property
+    def scale(self) -> Any:
+        """Noise scale in the unit of ``l1`` (b of Laplace, sigma of Gaussian); one per output when they differ."""
+        return self._per_output(self.noise_scale)
+
+    @property
+    def laws(self) -> list[Any]:
+        """The noise of every piece (of a choice: its chooser), in order."""
+        return [p.noise for p in self.pieces]
+
+    def error(self, rows: float | None = None, level: float = 0.95) -> Any:
+        """Half-width of the interval at ``level`` per output; None where it depends on ``rows`` and they are not given."""
+        return self._per_output(lambda o: o.answer.error(self.laws, rows, level)) if self.outputs else None
+
+    def output_unit(self, output: Output) -> Fraction:
+        """What one step of the output's coordinates is worth: the answer's unit, or rows for cells."""
+        worth = output.answer.worth
+        return Fraction(1, self.parts[output.part].layout.row) if worth is None else worth
+
+    def sensitivity(self, output: Output) -> tuple[float, float]:
+        """(L1, L2) of an output, in its ``output_unit``."""
+        part, unit = self.parts[output.part], self.output_unit(output)
+        return float(part.l1 * unit), float(sqrt_up(Fraction(part.l2_squared)) * unit)
+
+    def noise_scale(self, output: Output) -> float:
+        """Noise scale of an output, in its ``output_unit``."""
+        return float(self.pieces[output.answer.coordinates()[0]].noise.scale * self.output_unit(output))
+
+    def describe(self) -> str:
+        """The question, as one would type it."""
+        if self.top is not None:
+            return f"top_k({self.by[0].name!r}, {self.top})"
+        asked = [q.describe() for q in self.questions]
+        if not self.grouped:
+            return asked[0] if self.scalar or self.index else f"agg({', '.join(asked)})"
+        names = ", ".join(repr(c.name) for c in self.by)
+        return f"groupby({names})." + (f"dp_agg({', '.join(asked)})" if asked else "keys()")
+
+    def __repr__(self) -> str:
+        return f"<dpframe plan: {self.describe()}, {self.cost}>"
+
+    def _per_output(self, f: Any) -> Any:
+        values = {o.name: f(o) for o in self.outputs}
+        return next(iter(values.values())) if len(self.outputs) == 1 else values
+
+
+def fingerprint(plan: Plan) -> str:
+    """A hash that is equal for equal questions at equal cost, in every process and version of the libraries.
+
+    It covers questions with their bounds and options, unit and relation, groups and listed keys, bounding,
+    threshold, mechanism, scale, sensitivity, the exact cost, and which integers are released, on which grids:
+    a stored release is those integers. It covers no cell, and not which frame is asked.
+    """
+    content = {
+        "question": plan.describe(),
+        "outputs": [[o.name, repr(o.question)] for o in plan.outputs],
+        "policy": [plan.policy.neighbors, plan.policy.unit],
+        "by": [[str(c.name), c.kind] for c in plan.by],
+        "keys": None if plan.keys is None else plan.keys.fingerprint,
+        "bounding": None if plan.bounding is None else [plan.bounding.rows, plan.bounding.groups],
+        "found": [repr(plan.threshold), repr(plan.selection)],
+        "measures": [repr(m) for m in plan.measures],
+        "pieces": [[p.text, p.measure, p.part, str(p.noise.scale)] for p in plan.pieces],
+        "grids": [[repr(p.layout.grid), repr(p.layout.second)] for p in plan.parts],
+        "mechanism": plan.mechanism,
+        "sensitivity": [plan.l1, plan.l2] if plan.outputs else None,
+        "scale": plan.scale if plan.outputs else None,
+        "cost": _numbers(plan.event),
+    }
+    if plan.tallies or plan.top is not None:
+        content["tallies"] = [[repr(t) for t in plan.tallies], plan.top]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def details(plan: Plan) -> Details:
+    """What a ledger's row says about the plan."""
+    sizes = {"L1": plan.l1, "L2": plan.l2} if plan.outputs else {}
+    return Details(fingerprint(plan), json.dumps(sizes), json.dumps(plan.scale if plan.outputs else None))
+
+
+def _numbers(e: Event) -> list[str]:
+    return [str(x) for x in (e.eps, e.delta, e.rho, e.delta_alone)]
+
+
+def bounding_text(plan: Plan) -> str:
+    """What of a unit counts, in words."""
+    assert plan.bounding is not None
+    b, unit = plan.bounding, plan.policy.unit_name
+    rows = f"{b.rows} row{'s' if b.rows > 1 else ''}"
+    if b.groups is None:
+        return f"one {unit}: at most {rows}"
+    return f"one {unit}: at most {b.groups} group{'s' if b.groups > 1 else ''} × {rows}"

@@ -1,0 +1,427 @@
+"""What comes back: an answer, its error, its cost and its facts. No true value, no frame."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+import math
+import os
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Generic
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from dpframe._version import __version__
+from dpframe.accounting.events import Cost
+from dpframe.base.calls import checked
+from dpframe.base.files import writable, write_atomic
+from dpframe.base.html import Page
+from dpframe.base.released import Released
+from dpframe.errors import InputError, NearNames, show, typed
+from dpframe.frames.contract import KeyColumns
+from dpframe.mechanisms.base import Ints
+from dpframe.planning.plan import Output, Plan, bounding_text
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # for type checkers alone: it need not be installed
+
+    V = TypeVar("V", default=Any)
+else:
+    from typing import TypeVar
+
+    V = TypeVar("V")  # what the answer is
+
+
+class Release(Released, Page, NearNames, Generic[V]):
+    """A released answer.
+
+    Attributes
+    ----------
+    value : number or frame
+        An int or float for one question on the whole frame (it prints its error), else a frame of
+        the caller's library: keys in their listed order, then one column per output (counts Int64).
+    label : str or None
+    replayed : bool
+        Whether this is the stored answer to a request that was paid for earlier.
+    released_at : datetime or None
+        When a replayed answer was drawn and stored (UTC).
+    repeat_of : int or None
+        The index of the first charge for the same question in the session, if this is not the first.
+    limited : bool
+        Whether a budget limits the session that paid; false for the ambient one.
+    head : str or None
+        Where the ledger stood with this release, as "row:hash". Keep it: a ledger that was put back to an
+        older copy together with its anchor can only be told by a head that was kept elsewhere.
+    facts : dict
+        Everything a reader needs to recompute scale and margin; public, JSON-ready.
+
+    Notes
+    -----
+    Privacy: holds noisy integers and the plan. The exact ones are gone before it is made.
+
+    Examples
+    --------
+    >>> import dpframe as dp, polars as pl
+    >>> with dp.Session(eps=1e6) as s:
+    ...     n = pl.DataFrame({"x": [1.0] * 50}).dp.count(eps=1e6, label="n")
+    >>> s["n"].value, s["n"].interval(0.9), s["n"].facts["question"]
+    (50 ± 0 (95% interval; eps=1000000 per row), (50, 50), 'count()')
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        noisy: list[Ints],
+        keys: KeyColumns,
+        *,
+        label: str | None,
+        ci: float | None,
+        time: dt.datetime,
+        stored: Any = None,  # the receipt of the charge
+    ) -> None:
+        if plan.top is not None:  # post-processing: the largest of what is released
+            order = np.argsort(-plan.outputs[0].answer.value(noisy), kind="stable")[: plan.top]
+            noisy, keys = [x[order] for x in noisy], keys.take(order)
+        self._plan, self._noisy, self._keys, self._ci = plan, noisy, keys, ci
+        self.label, self.time = label, time
+        self.head = None if stored is None else stored.head
+        self.released_at = None if stored is None else stored.released_at
+        self.replayed = self.released_at is not None
+        entry = None if stored is None else stored.entries[0][1]
+        self.repeat_of = None if entry is None else entry.repeat_of
+        self.limited = stored is None or stored.entries[0][0]._limited
+        self._columns = self._answers()
+        self.value: V = self._value()
+
+    @property
+    def cost(self) -> Cost:
+        """What it cost (exact)."""
+        return self._plan.cost
+
+    @property
+    def std(self) -> Any:
+        """Standard deviation of the noise: a float, or a frame with a column per output."""
+        return self._shape({o.name: o.answer.std(self._noisy, self._plan.laws) for o in self._ranged})
+
+    @checked(example="s.last.interval(0.95)")
+    def interval(self, level: float = 0.95) -> Any:
+        """The interval that holds the exact clipped answer with probability ``level``.
+
+        Returns
+        -------
+        (low, high), or a frame with ``<output>_low`` and ``<output>_high``
+            For counts and sums from the law itself; for means Fieller's interval (approximate only
+            in that it is cut to the bounds, never too short); for variances, covariances, correlations
+            and quotients as ``dpframe.layout.moments`` says (to first order, with a margin for the second).
+        """
+        level = _level(level)
+        ends: dict[str, npt.NDArray[Any]] = {}
+        for o in self._ranged:
+            low, high = self._ends(o, level)
+            ends[f"{o.name}_low"], ends[f"{o.name}_high"] = low, high
+        if self._scalar:
+            low, high = (x[0].item() for x in ends.values())
+            return (low, high)
+        return self._frame(ends)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Everything a reader needs to recompute scale and margin; public, JSON-ready."""
+        plan = self._plan
+        return {
+            "question": plan.describe(),
+            "label": self.label,
+            "time": self.time.isoformat(),
+            "unit": plan.policy.unit_name,
+            "neighbors": plan.policy.neighbors,
+            "eps": None if plan.event.eps is None else show(plan.event.eps),
+            "delta": show(plan.event.delta),
+            "rho": float(plan.event.rho),
+            "grouped_by": [str(c.name) for c in plan.by] or None,
+            "groups": None if plan.keys is None else plan.keys.size,
+            "bounding": None if plan.bounding is None else bounding_text(plan),
+            "threshold": None if plan.threshold is None else _threshold_fact(plan),
+            "missing": "; ".join(plan.missing) or None,
+            "outputs": {o.name: self._fact(o) for o in plan.outputs},
+            "ledger_head": self.head,
+            "dpframe": __version__,
+        }
+
+    @checked(example="s.last.write('table.parquet')")
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the released table as parquet or CSV, and its facts beside it as ``<path>.json``.
+
+        The side-car holds ``facts`` and ``margins_95``: a number for each output, or one for each row. A
+        parquet file holds the same JSON under the metadata key "dpframe". Both files are
+        written whole or not at all, the side-car first, and the same release always gives the same bytes.
+
+        Raises
+        ------
+        InputError
+            For another ending than ``.parquet`` or ``.csv``, or a directory that can't be written to.
+        OSError
+            When the disk does not take it; the release is kept, and older files are untouched.
+        """
+        text = os.fspath(path)
+        writable(text)
+        value = self.value if not self._scalar else self._frame(self._columns)
+        table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(_writable(value))
+        facts = json.dumps({**self.facts, "margins_95": self._margins()}, indent=2)
+        write_atomic(f"{text}.json", f"{facts}\n".encode())
+        write_atomic(text, table_bytes(table, text, facts))
+
+    # ---- making the answer ----
+
+    @property
+    def _scalar(self) -> bool:
+        return self._plan.scalar
+
+    @property
+    def _ranged(self) -> list[Output]:
+        """The outputs that have a standard deviation and an interval; all of them when none has (they say why)."""
+        return [o for o in self._plan.outputs if o.answer.ranged] or list(self._plan.outputs)
+
+    def _ends(self, o: Output, level: float) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        low, high = o.answer.interval(self._noisy, self._plan.laws, level)
+        if o.question.nonnegative:
+            low, high = np.maximum(low, 0), np.maximum(high, 0)
+        if o.integer:
+            return np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64)
+        return low, high
+
+    def _answers(self) -> dict[str, npt.NDArray[Any]]:
+        columns: dict[str, npt.NDArray[Any]] = {}
+        for o in self._plan.outputs:
+            value = o.answer.value(self._noisy)
+            if o.question.nonnegative:
+                value = np.maximum(value, 0)
+            if o.question.round is not None:
+                value = rounded(value, o.question.round)
+            columns[o.name] = value
+            if self._ci is not None and not self._scalar and o.answer.ranged:
+                low, high = self._ends(o, self._ci)
+                columns[f"{o.name}_moe"] = np.maximum(value - low, high - value)
+        return columns
+
+    def _value(self) -> Any:
+        if not self._scalar:
+            asked = self._plan.questions
+            return self._frame(asked[0].arrange(self._columns) if len(asked) == 1 else self._columns)
+        o = self._plan.outputs[0]
+        values = [x[0].item() for x in self._columns.values()]
+        if len(values) == 2:
+            return PairAnswer(values, self)
+        return IntAnswer(values[0], self) if o.integer else FloatAnswer(values[0], self)
+
+    def _shape(self, columns: dict[str, npt.NDArray[Any]]) -> Any:
+        return next(iter(columns.values()))[0].item() if self._scalar else self._frame(columns)
+
+    def _frame(self, columns: dict[str, npt.NDArray[Any]]) -> Any:
+        return self._keys.frame(columns)
+
+    def _fact(self, o: Output) -> dict[str, Any]:
+        plan = self._plan
+        part = plan.parts[o.part]
+        l1, l2 = plan.sensitivity(o)
+        cells = o.answer.worth is None
+        facts: dict[str, Any] = {
+            "question": o.question.describe(),
+            "mechanism": part.mechanism,
+            "scale": plan.noise_scale(o),
+            "scale_unit": "rows" if cells or o.question.in_rows else "the answer's unit",
+            "noises": len(o.answer.coordinates()),
+            "l1": l1,
+            "l2": l2,
+            "fused_parts": part.fused,
+            "eps": None if part.event.eps is None else show(part.event.eps),
+            "grid_step": float(part.layout.grid.step),
+            "margin_95": o.answer.error(plan.laws, None),
+            "margin_of": o.answer.margin_of,
+            "nonnegative": o.question.nonnegative,
+            "round": o.question.round,
+        }
+        if o.question.bounds is not None:
+            facts["bounds"] = [float(b) for b in o.question.bounds]
+        return facts
+
+    def _margins(self) -> dict[str, float | list[float]]:
+        """Margins of error at 95 %: one number, or one for each row where it depends on how many rows there are."""
+        margins: dict[str, float | list[float]] = {}
+        for o in self._plan.outputs:
+            fixed = o.answer.error(self._plan.laws, None)
+            if fixed is None:
+                low, high = self._ends(o, 0.95)
+                value = self._columns[o.name]
+                margins[o.name] = np.maximum(value - low, high - value).tolist()
+            else:
+                margins[o.name] = fixed
+        return margins
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that was released; it holds no data."""
+        return self._plan
+
+    def __repr__(self) -> str:
+        name = f" {self.label!r}" if self.label else ""
+        head = f", ledger {self.head[:24]}" if self.head else ""
+        again = f", a stored answer of {self.released_at:%Y-%m-%d %H:%M:%S} UTC" if self.released_at else ""
+        return f"<dpframe release{name}: {self._plan.describe()}, {_cost_text(self)}{head}{again}>\n{self.value!r}"
+
+
+def table_bytes(table: pl.DataFrame, path: str, facts: str | None = None) -> bytes:
+    """A table as the parquet or CSV file ``path``; the same table and facts give the same bytes."""
+    content = io.BytesIO()
+    if path.endswith(".parquet"):
+        table.write_parquet(content, metadata=None if facts is None else {"dpframe": facts})
+    else:
+        table.write_csv(content)
+    return content.getvalue()
+
+
+def _threshold_fact(plan: Plan) -> dict[str, Any]:
+    t = plan.threshold
+    assert t is not None
+    return {"least": t.size, "counted": t.counted, "delta": show(t.delta), "draws": len(t.coordinates)}
+
+
+def _cost_text(release: Release) -> str:
+    cost, policy = release.cost, release._plan.policy
+    parts = [f"rho={float(cost.rho or 0):.4g}" if cost.eps is None else f"eps={show(cost.eps)}"]
+    if cost.delta:
+        parts.append(f"delta={show(cost.delta)}")
+    bounding = release._plan.bounding
+    counted = ""
+    if bounding is not None:
+        groups = (
+            "" if bounding.groups is None else f"{bounding.groups} group{'s' * (bounding.groups > 1)} of "
+        )
+        counted = f", each counted as at most {groups}{bounding.rows} row{'s' * (bounding.rows > 1)}"
+    return f"{', '.join(parts)} per {policy.unit_name}{counted}"
+
+
+def _level(level: Any, name: str = "level") -> float:
+    ok = isinstance(level, int | float | Fraction) and not isinstance(level, bool) and 0 < level < 1
+    if not ok:
+        raise InputError(f"{name}={typed(level)} must lie between 0 and 1. Hint: {name}=0.95")
+    return float(level)
+
+
+def _writable(frame: Any) -> Any:
+    """pandas columns that no file format holds (intervals, periods, mixed objects) as text."""
+    import pandas as pd
+
+    out = frame.copy(deep=False)
+    for name in out.columns:
+        dtype = out[name].dtype
+        if isinstance(dtype, pd.IntervalDtype | pd.PeriodDtype) or pd.api.types.is_object_dtype(dtype):
+            out[name] = out[name].map(lambda v: None if pd.isna(v) else str(v)).astype("string")
+    return out
+
+
+class _Answer(Page):
+    """Shared by the two scalar answers: plain in ``str``, ``format`` and every export, ± in ``repr``."""
+
+    release: Release
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the noise."""
+        return float(self.release.std)
+
+    @checked(example="s.last.interval(0.95)")
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The interval that holds the exact clipped answer with probability ``level``."""
+        low, high = self.release.interval(level)
+        return low, high
+
+    @property
+    def moe(self) -> float:
+        """The margin of error that ``repr`` shows: at 95 %, or at the call's ``ci=``."""
+        low, high = self.interval(self.release._ci or 0.95)
+        number = float(str(self))
+        return max(high - number, number - low)
+
+    def __repr__(self) -> str:
+        level = self.release._ci or 0.95
+        (output,) = self.release._plan.outputs
+        if not output.answer.ranged:
+            rank = self.release._plan.error(None, level)
+            return f"{self!s} (rank within {math.ceil(rank)} rows, {level:.0%}; {_cost_text(self.release)})"
+        number, margin = str(self), self.moe
+        shown = f"{number} ± {margin:.0f}"
+        if isinstance(self, float):  # as many decimals as two digits of the margin need
+            decimals = 6 if margin <= 0 else min(12, max(0, 1 - math.floor(math.log10(margin))))
+            shown = f"{float(number):.{decimals}f} ± {margin:.{decimals}f}"
+        return f"{shown} ({level:.0%} interval; {_cost_text(self.release)})"
+
+
+class PairAnswer(Page, tuple[float, float]):
+    """A released pair (low, high): plain numbers, so it can be given on as ``bounds=``."""
+
+    release: Release
+
+    def __new__(cls, values: Iterable[float], release: Release) -> Any:
+        self = tuple.__new__(cls, values)
+        self.release = release
+        return self
+
+    def __repr__(self) -> str:
+        return f"{tuple(self)!r} ({_cost_text(self.release)})"
+
+    def __str__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (PairAnswer, (tuple(self), self.release))
+
+
+class IntAnswer(_Answer, int):
+    """A released integer."""
+
+    def __new__(cls, value: int, release: Release | None = None) -> Any:
+        if release is None:  # somebody computes with the type: plain numbers come out
+            return int(value)
+        self = int.__new__(cls, value)
+        self.release = release
+        return self
+
+    def __str__(self) -> str:
+        return int.__repr__(self)
+
+    def __format__(self, spec: str) -> str:
+        return int.__format__(self, spec)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (IntAnswer, (int(self), self.release))
+
+
+class FloatAnswer(_Answer, float):
+    """A released float."""
+
+    def __new__(cls, value: float, release: Release | None = None) -> Any:
+        if release is None:
+            return float(value)
+        self = float.__new__(cls, value)
+        self.release = release
+        return self
+
+    def __str__(self) -> str:
+        return float.__repr__(self)
+
+    def __format__(self, spec: str) -> str:
+        return float.__format__(self, spec)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (FloatAnswer, (float(self), self.release))
+
+
+def rounded(value: npt.NDArray[Any], decimals: int) -> npt.NDArray[Any]:
+    """To so many decimals; a number whose multiple is beyond float64 has none, and stays as it is."""
+    with np.errstate(over="ignore"):
+        out = np.round(value, decimals)
+    return np.where(np.isfinite(out), out, value)

@@ -1,0 +1,147 @@
+"""A session's account: what was typed as its budget, and a line for every charge."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import polars as pl
+
+from dpframe.accounting.events import Cost, Event
+from dpframe.accounting.filter import Budget, State
+from dpframe.accounting.policy import Policy
+from dpframe.release.release import Release
+
+
+@dataclass(slots=True)
+class Entry:
+    """One line of a session's account. Public: no value that was read from a frame."""
+
+    index: int
+    time: dt.datetime
+    label: str | None
+    question: str
+    mechanism: str
+    cost: Cost
+    repeat_of: int | None
+    private: bool
+    closes: bool  # whether this charge ended the adding up of eps
+    event: Event  # as it was asked for; ``cost`` is what it was charged as
+    frame: int = 0  # which frame object it was asked of
+    replayed: bool = False  # whether the answer was paid for and stored earlier
+    release: Release | None = field(default=None, repr=False)
+
+
+def answer_at(entries: Iterable[Entry], index: int) -> str | None:
+    """How to read the answer that a charge paid for, if it was given."""
+    entries = list(entries)
+    entry = next((e for e in entries if e.index == index), None)
+    if entry is None or entry.release is None:
+        return None
+    position = sum(1 for e in entries if e.release is not None and e.index < index)
+    return f"s[{entry.label!r}]" if entry.label else f"s.releases[{position}]"
+
+
+class Keeper(Protocol):
+    """A ledger, as a receipt uses it."""
+
+    path: str
+
+    def store(self, ticket: Any, payload: bytes) -> Any: ...
+
+    def fail(self, ticket: Any) -> None: ...
+
+    def check_window(self, ticket: Any) -> None: ...
+
+
+log = logging.getLogger("dpframe")
+
+
+@dataclass(eq=False)
+class Receipt:
+    """A paid charge: the right to one release, or a release that was paid for earlier.
+
+    Attributes
+    ----------
+    entries : list of (Session, Entry)
+        The session's line, then those of the sessions it stands in.
+    time : datetime
+        When it was charged (UTC).
+    stored : bytes or None
+        The answer, if this request was answered before.
+    released_at : datetime or None
+        When it was stored.
+    head : str or None
+        Where the ledger stood with the release, as "row:hash".
+    """
+
+    entries: list[tuple[Any, Entry]]  # (session, its line)
+    time: dt.datetime
+    stored: bytes | None = None
+    released_at: dt.datetime | None = None
+    head: str | None = None
+    tickets: list[tuple[Keeper, Any]] = field(default_factory=list)
+
+    def store(self, payload: bytes) -> None:
+        """Keep the release in the ledgers, before it is handed out. LedgerError if one can't."""
+        for i, (ledger, ticket) in enumerate(self.tickets):
+            head = ledger.store(ticket, payload)
+            if i == 0:  # the ledger nearest to the call
+                self.head = head.text
+                log.info("A release was stored in %s; its head is %s.", ledger.path, head)
+
+    def fail(self) -> None:
+        """Give up answering. The charge stands."""
+        for ledger, ticket in self.tickets:
+            ledger.fail(ticket)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """All that a session can say of itself: whom it protects, its budgets with what they hold, every charge."""
+
+    policy: Policy
+    budget: Budget
+    state: State
+    entries: tuple[Entry, ...]
+    whole: Budget  # what limits everything together: the ledger's budget, if there is one
+    shared: dict[str, tuple[Budget, State]] | None = None  # of a ledger: its budgets by domain
+    scope: str | None = None
+    over_time: str = ""
+
+
+def as_frame(entries: Sequence[Entry]) -> pl.DataFrame:
+    """The account as a frame; the columns are described in ``Session.report``."""
+    schema: dict[str, Any] = {
+        "index": pl.Int64,
+        "label": pl.String,
+        "question": pl.String,
+        "eps": pl.Float64,
+        "delta": pl.Float64,
+        "rho": pl.Float64,
+        "mechanism": pl.String,
+        "time": pl.Datetime("us", "UTC"),
+        "repeat_of": pl.Int64,
+        "private": pl.Boolean,
+        "replayed": pl.Boolean,
+    }
+    rows = [
+        (
+            e.index,
+            e.label,
+            e.question,
+            None if e.cost.eps is None else float(e.cost.eps),
+            float(e.cost.delta),
+            None if e.cost.rho is None else float(e.cost.rho),
+            e.mechanism,
+            e.time,
+            e.repeat_of,
+            e.private,
+            e.replayed,
+        )
+        for e in entries
+    ]
+    return pl.DataFrame(rows, schema=schema, orient="row")

@@ -1,0 +1,37 @@
+"""How a budget is divided: what is shared, and the fraction of each part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from dpframe.accounting.events import Number, rational
+from dpframe.accounting.filter import Budget
+from dpframe.errors import InputError, show, typed
+
+
+def divided(
+    budget: Budget, shares: int | Mapping[str, Number], by: str | None
+) -> tuple[str, dict[str, Fraction]]:
+    """What is shared, "eps" or "rho", and the fraction of each part; see ``Session.split``."""
+    if by not in ("eps", "rho", None):
+        raise InputError(f"by={typed(by)} must be 'eps' or 'rho'. Hint: by='eps'")
+    rules = budget.rules
+    how = by or rules.shares
+    if by == "eps" and not rules.by_eps and budget.eps is not None:
+        raise InputError(
+            f"The accountant {rules.name!r} adds up no epsilons that could be shared. Hint: by='rho'"
+        )
+    if isinstance(shares, Mapping):
+        parts = {k: rational(v, f"shares[{k!r}]") for k, v in shares.items()}
+    elif isinstance(shares, int) and not isinstance(shares, bool) and shares > 0:
+        parts = {str(i): Fraction(1, shares) for i in range(shares)}
+    else:
+        raise InputError(
+            f"split takes a number of parts or a dict of fractions, not {typed(shares)}. Hint: s.split(12)"
+        )
+    if not parts or sum(parts.values()) > 1:
+        raise InputError(
+            f"The shares add up to {show(sum(parts.values(), Fraction(0)))}; at most 1 is there. Hint: {{'a': 0.5, 'b': 0.5}}"
+        )
+    return how, parts

@@ -1,0 +1,335 @@
+"""What can be asked about how values are spread: histogram, n_unique, and bounds for later questions."""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+
+from dpframe.accounting.events import Number
+from dpframe.base.calls import checked
+from dpframe.errors import InputError, show
+from dpframe.frames.bins import Distinct, Tally, between
+from dpframe.frames.columns import Column
+from dpframe.frames.keys import MOST_KEYS, Public
+from dpframe.layout.answers import Answer, Linear
+from dpframe.layout.families import Bounds, Family
+from dpframe.layout.layouts import Layout
+from dpframe.layout.logscale import LogScale, Outermost
+from dpframe.layout.tables import Fixed, Index
+from dpframe.statistics.basic import Aggregate, _bound, common, one_column, parse_bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Binned(Aggregate):
+    """A question answered by noisy counts of bins."""
+
+    @property
+    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
+        return ()
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        return (self.column,)
+
+    @property
+    def in_rows(self) -> bool:
+        return True
+
+    @abstractmethod
+    def tally(self, column: Column) -> Tally:
+        """The bins; InputError for a column that has none."""
+
+    @abstractmethod
+    def width(self) -> int:
+        """How many bins there are; 0 for one that counts different values."""
+
+    def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
+        kind = "bins" if self.width() else "distinct"
+        return (Family(kind, (self.column,), dims=self.width(), tally=self.tally(types[self.column])),)
+
+    def answer(self, layout: Layout) -> Answer:
+        return Linear(layout.present, integer=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram(Binned):
+    edges: tuple[Fraction, ...] = ()
+
+    @property
+    def numeric(self) -> tuple[Hashable, ...]:
+        return (self.column,)
+
+    @property
+    def verb(self) -> str:
+        return "histogram"
+
+    @property
+    def default_name(self) -> str:
+        return "count"
+
+    @property
+    def missing(self) -> str:
+        return "null and NaN have a row of their own in histograms; infinities lie below or above the edges"
+
+    def width(self) -> int:
+        return len(self.edges) + 2  # below, the bins, above, missing
+
+    def tally(self, column: Column) -> Tally:
+        return Tally(self.column, between(self.edges), missing=self.width() - 1)
+
+    def table(self, start: int, column: Column) -> Index:
+        ends = [float(e) for e in self.edges]
+        text = [show(e) for e in self.edges]
+        pairs = [*itertools.pairwise(text)]
+        labels = [f"[{a}, {b})" for a, b in pairs[:-1]] + [f"[{pairs[-1][0]}, {pairs[-1][1]}]"]
+        names = (f"< {text[0]}", *labels, f"> {text[-1]}", "missing")
+        lower = (-float("inf"), *ends, None)
+        upper = (*ends, float("inf"), None)
+        columns = (
+            ("bin", pl.String, names),
+            ("lower", pl.Float64, lower),
+            ("upper", pl.Float64, upper),
+        )
+        return Fixed(start, self.width(), columns)
+
+    def describe(self) -> str:
+        return f"histogram({self.column!r}, edges=[{_few(self.edges)}])"
+
+
+@dataclass(frozen=True, slots=True)
+class NUnique(Binned):
+    @property
+    def verb(self) -> str:
+        return "n_unique"
+
+    @property
+    def default_name(self) -> str:
+        return f"{self.column}_n_unique"
+
+    @property
+    def missing(self) -> str:
+        return "null and NaN are no value in n_unique"
+
+    def tally(self, column: Column) -> Tally:
+        inner = column.native if column.kind == "categorical" else column
+        if inner.kind in ("other", "interval", "time"):
+            raise InputError(
+                f"n_unique({column.name!r}): the values of {column.text} can't be compared. Hint: make a text column"
+                " of it"
+            )
+        return Tally(self.column, Distinct())
+
+    def width(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket(Binned):
+    """Bounds from a histogram between powers of two; ``bounds`` is the range that they are in."""
+
+    def argument(self, name: str) -> Any:
+        return self.bounds if name == "range" else getattr(self, name, None)
+
+    @property
+    def numeric(self) -> tuple[Hashable, ...]:
+        return (self.column,)
+
+    @property
+    def pair(self) -> bool:
+        return True
+
+    @property
+    def missing(self) -> str:
+        return "null and NaN are left out of bounds; infinities count at the ends of the range"
+
+    @property
+    def verb(self) -> str:
+        return "bounds"
+
+    @property
+    def default_name(self) -> str:
+        return str(self.column)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        name = self.name or self.default_name
+        return (f"{name}_low", f"{name}_high")
+
+    @property
+    def _scale(self) -> LogScale:
+        assert self.bounds is not None
+        return LogScale(float(self.bounds[0]), float(self.bounds[1]))
+
+    def tally(self, column: Column) -> Tally:
+        return Tally(self.column, self._scale.binning)
+
+    def width(self) -> int:
+        return len(self._scale.edges)
+
+    def answers(self, layouts: Sequence[Layout]) -> tuple[Answer, ...]:
+        return tuple(Outermost(layouts[0].start, self._scale, high) for high in (False, True))
+
+    def describe(self) -> str:
+        assert self.bounds is not None
+        return f"bounds({self.column!r}, range=({show(self.bounds[0])}, {show(self.bounds[1])}))"
+
+
+@checked()
+def histogram(
+    column: Hashable,
+    *,
+    edges: Sequence[Number] | None = None,
+    eps: Number | None = None,
+    nonnegative: bool = False,
+    round: int | None = None,
+) -> Histogram:
+    """Ask how many rows fall between public edges.
+
+    Parameters
+    ----------
+    column : hashable
+        A Boolean, integer, float or Decimal column.
+    edges : list of at least two numbers, increasing
+        In the column's unit; from knowledge, never from the frame. Bins are [a, b), the last one [a, b].
+    eps, nonnegative, round
+        As in :func:`~dpframe.count`.
+
+    Returns
+    -------
+    Histogram
+        The answer has ``len(edges) + 2`` rows: below the first edge, the bins, above the last one, missing
+        (null and NaN), with columns ``bin``, ``lower``, ``upper`` and ``count`` (Int64).
+
+    Raises
+    ------
+    InputError
+        Without edges, or for edges that are not finite numbers in increasing order.
+
+    Notes
+    -----
+    Privacy: a row is in one bin, so it moves the counts by 1 in L1 and L2 (replace_one: 2 and sqrt 2). With
+    a unit, R of its rows are kept, chosen by salted hash: R in L1 (2R) and R in L2 (sqrt 2 R).
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.histogram("age", edges=[0, 18, 65]).describe()
+    "histogram('age', edges=[0, 18, 65])"
+    """
+    one_column("histogram", column)
+    return Histogram(column, edges=_edges(column, edges), **common(eps, nonnegative, round))
+
+
+@checked()
+def n_unique(
+    column: Hashable,
+    *,
+    eps: Number | None = None,
+    nonnegative: bool = False,
+    round: int | None = None,
+) -> NUnique:
+    """Ask how many different values a column has; missing ones are no value.
+
+    Parameters
+    ----------
+    column : hashable
+    eps, nonnegative, round
+        As in :func:`~dpframe.count`.
+
+    Returns
+    -------
+    NUnique
+        The answer is Int64.
+
+    Raises
+    ------
+    InputError
+        For a column of lists, structs, intervals or times.
+
+    Notes
+    -----
+    Privacy: one row adds one value at most, so it moves the number by at most 1. With a unit, R of its
+    different values count in a group, chosen by salted hash, so it moves the number by at most R; by 1 if
+    the column is the unit itself.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.n_unique("city").describe()
+    "n_unique('city')"
+    """
+    return NUnique(one_column("n_unique", column), None, **common(eps, nonnegative, round))
+
+
+@checked()
+def bounds(
+    column: Hashable, *, range: tuple[Number, Number] | None = None, eps: Number | None = None
+) -> Bracket:
+    """Ask for bounds that hold nearly all values of a column; see the verb ``df.dp.bounds``.
+
+    Parameters
+    ----------
+    column : hashable
+        A Boolean, integer, float or Decimal column.
+    range : (low, high), optional
+        What the bounds can be at most. Default (-2**64, 2**64).
+    eps : number, optional
+        As in :func:`~dpframe.count`.
+
+    Returns
+    -------
+    Bracket
+        Two columns, ``<name>_low`` and ``<name>_high``.
+
+    Raises
+    ------
+    InputError
+        For a ``range`` that is equal, reversed or not finite.
+
+    Notes
+    -----
+    Privacy: that of :func:`histogram`; the rest is post-processing.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.bounds("pay", range=(0, 1000)).describe()
+    "bounds('pay', range=(0, 1000))"
+    """
+    within = parse_bounds("bounds", one_column("bounds", column), range, None, "range")
+    return Bracket(column, within or (Fraction(-(2**64)), Fraction(2**64)), **common(eps, False, None))
+
+
+def _edges(column: Hashable, edges: Any) -> tuple[Fraction, ...]:
+    hint = "Hint: edges=[0, 10, 20, 50]"
+    if isinstance(edges, Public):
+        edges = edges.values.tolist() if hasattr(edges.values, "tolist") else list(edges.values)
+    if edges is None or isinstance(edges, str) or not isinstance(edges, list | tuple | range):
+        raise InputError(
+            f"histogram({column!r}) needs edges= that you type, as a list of numbers, not {type(edges).__name__}: edges"
+            f" taken from the frame tell about it. {hint}, or dp.public(...) if they come from a public source"
+        )
+    if not 2 <= len(edges) <= MOST_KEYS:
+        raise InputError(
+            f"edges= of histogram({column!r}) has {len(edges)} numbers; two or more make bins. {hint}"
+        )
+    exact = tuple(_bound(e, f"edges[{i}]", "histogram") for i, e in enumerate(edges))
+    for a, b in itertools.pairwise(exact):
+        if float(a) >= float(b):
+            raise InputError(
+                f"edges= of histogram({column!r}) must increase; {show(a)} is followed by {show(b)}. {hint}"
+            )
+    return exact
+
+
+def _few(numbers: tuple[Fraction, ...]) -> str:
+    """All of a short list, the ends of a long one."""
+    if len(numbers) <= 8:
+        return ", ".join(map(show, numbers))
+    return f"{show(numbers[0])}, {show(numbers[1])}, ..., {show(numbers[-1])}"

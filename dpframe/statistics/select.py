@@ -1,0 +1,145 @@
+"""Choosing among candidates that the caller scores: the exponential mechanism on columns of utilities."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dpframe.accounting.events import Number
+from dpframe.base.calls import checked
+from dpframe.errors import InputError, show
+from dpframe.frames.columns import Column
+from dpframe.frames.contract import Measure
+from dpframe.layout.answers import Answer
+from dpframe.layout.choices import Places
+from dpframe.layout.families import Bounds
+from dpframe.layout.layouts import Coordinate, Layout, Move, make_axis, make_grid, sum_layout
+from dpframe.layout.tables import Index, Named
+from dpframe.mechanisms.base import Target
+from dpframe.mechanisms.choosers import Best, Reach, best
+from dpframe.statistics.basic import common, parse_bounds
+from dpframe.statistics.quantiles import Choosing, checked_k
+from dpframe.statistics.spread import list_of_columns
+
+
+@dataclass(frozen=True, slots=True)
+class Scored(Choosing):
+    """``of`` are the candidates: columns that hold what each row adds to a candidate's utility."""
+
+    of: tuple[Hashable, ...] = ()
+    k: int = 1
+
+    def argument(self, name: str) -> Any:
+        return list(self.of) if name == "columns" else getattr(self, name, None)
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        return self.of
+
+    @property
+    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
+        return tuple((c, self.bounds) for c in self.of)
+
+    @property
+    def in_rows(self) -> bool:
+        return False
+
+    @property
+    def verb(self) -> str:
+        return "select"
+
+    @property
+    def default_name(self) -> str:
+        return "rank"
+
+    def sums(
+        self, types: Mapping[Hashable, Column], fold: int | None
+    ) -> list[tuple[Coordinate, Measure, Layout]]:
+        """The sum of every candidate, all on one grid.
+
+        Privacy: columns of different types would have different steps, and sums that are compared must not; so
+        unless all hold whole numbers, all have the grid of floats.
+        """
+        bounds = self.bounds or (Fraction(0), Fraction(1))
+        whole = all(types[c].kind in ("int", "bool") for c in self.of)
+        out = []
+        for c in self.of:
+            column = types[c] if whole else replace(types[c], kind="float")
+            grid = make_grid(column, *bounds, sum_alone=True, fold=fold)
+            layout, measure = sum_layout(0, grid), Measure((make_axis(c, bounds, grid),), ((0,),))
+            (coordinate,) = layout.coordinates
+            assert isinstance(coordinate, Coordinate)
+            out.append((coordinate, measure, layout))
+        return out
+
+    def chooser(self, layout: Layout, reach: Reach, target: Target) -> Best:
+        """The calibrated mechanism for sums of this layout."""
+        assert isinstance(layout.move, Move)
+        return best(len(self.of), self.k, layout.move.across, layout.grid.step, reach, target)
+
+    def answers(self, layouts: Sequence[Layout]) -> tuple[Answer, ...]:
+        return (Places(layouts[0].start, self.k, "the utilities of those chosen"),)
+
+    def table(self, start: int, column: Column) -> Index:
+        return Named(start, self.k, "candidate", tuple(map(str, self.of)))
+
+    def describe(self) -> str:
+        names = list(map(repr, self.of))
+        shown = ", ".join(names if len(names) <= 6 else [*names[:2], "...", names[-1]])
+        within = "" if self.bounds is None else f", bounds=({show(self.bounds[0])}, {show(self.bounds[1])})"
+        return f"select([{shown}]{within}{f', k={self.k}' if self.k > 1 else ''})"
+
+
+@checked()
+def select(
+    columns: Any,
+    *,
+    bounds: tuple[Number, Number] | None = None,
+    B: Number | None = None,
+    k: int = 1,
+    eps: Number | None = None,
+) -> Scored:
+    """Ask which candidate has the largest utility, where the caller says what each row adds to each candidate's.
+
+    Parameters
+    ----------
+    columns : list of column names
+        One column for each candidate, with what a row adds to its utility: Boolean, integer, float or Decimal.
+    bounds : (low, high), or B for (-B, B)
+        Of every cell, as in :func:`~dpframe.clip_sum`; Boolean columns need none.
+    k : int
+        How many candidates to choose, best first.
+    eps : number, optional
+        As in :func:`~dpframe.count`.
+
+    Returns
+    -------
+    Scored
+        The answer has k rows: ``candidate`` (a column's name) and ``rank``. Utilities are not released.
+
+    Raises
+    ------
+    InputError
+        Without bounds, for fewer than k columns, or for columns that hold no numbers.
+
+    Notes
+    -----
+    Privacy: k draws of the exponential mechanism without putting back (McSherry and Talwar 2007), each with eps/k,
+    on the sums of the clipped columns. One row moves all of them by amounts within max(high, 0) - min(low, 0)
+    of each other, so weights are exp(eps/k * sum / that); replace_one: half of that.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.select(["loss_a", "loss_b"], bounds=(-1, 0)).describe()
+    "select(['loss_a', 'loss_b'], bounds=(-1, 0))"
+    """
+    of = list_of_columns("select", columns)
+    checked_k(of[0] if of else "x", k)
+    if len(of) < max(2, k):
+        raise InputError(
+            f"select needs at least {max(2, k)} columns to choose from, and has {len(of)}. Hint: select(['a', 'b', 'c'], bounds=(0, 1))"
+        )
+    return Scored(of[0], parse_bounds("select", of[0], bounds, B), of=of, k=k, **common(eps, False, None))

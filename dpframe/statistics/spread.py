@@ -1,0 +1,468 @@
+"""Second moments and weights: clip_var, clip_std, clip_wmean, clip_cov, clip_corr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from dpframe.accounting.events import Number
+from dpframe.base.calls import checked
+from dpframe.errors import InputError, show, typed
+from dpframe.frames.columns import Column
+from dpframe.layout.answers import Answer, Ratio
+from dpframe.layout.families import Bounds, Family
+from dpframe.layout.layouts import Layout
+from dpframe.layout.moments import Correlation, Root, covariance, unscaled, variance
+from dpframe.statistics.basic import BOOLEAN, Aggregate, common, one_column, parse_bounds
+
+MOST_COLUMNS = 64  # of a covariance matrix: 2,080 blocks
+
+
+@dataclass(frozen=True, slots=True)
+class ClipVar(Aggregate):
+    ddof: int = 1
+    raw: bool = False
+    root: bool = False
+
+    @property
+    def form(self) -> str:
+        return "triple"
+
+    @property
+    def verb(self) -> str:
+        return "clip_std" if self.root else "clip_var"
+
+    @property
+    def default_name(self) -> str:
+        return f"{self.column}_{'std' if self.root else 'var'}"
+
+    def answer(self, layout: Layout) -> Answer:
+        spread = variance(layout.cells, layout.row, layout.grid.half, self.ddof, raw=self.raw)
+        return Root(spread) if self.root else spread
+
+    def describe(self) -> str:
+        text = super(ClipVar, self).describe()[:-1]
+        ddof = "" if self.ddof == 1 else f", ddof={self.ddof}"
+        return f"{text}{ddof}{', raw=True' if self.raw else ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class ClipWMean(Aggregate):
+    weights: Hashable = None
+    weight_bounds: Bounds = BOOLEAN
+
+    @property
+    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
+        return ((self.column, self.bounds), (self.weights, self.weight_bounds))
+
+    @property
+    def verb(self) -> str:
+        return "clip_wmean"
+
+    @property
+    def default_name(self) -> str:
+        return f"{self.column}_wmean"
+
+    def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
+        return (Family("weighted", (self.column, self.weights), (self.bounds, self.weight_bounds)),)
+
+    def answer(self, layout: Layout) -> Answer:
+        assert self.bounds is not None
+        least = max(1, layout.row >> 10)
+        grid = layout.grid
+        return Ratio(layout.cells, layout.places, least, layout.row, grid.middle, grid.half, self.bounds)
+
+    def describe(self) -> str:
+        low, high = map(show, self.weight_bounds)
+        text = super(ClipWMean, self).describe()[:-1]
+        return f"{text}, weights={self.weights!r}, weight_bounds=({low}, {high}))"
+
+
+@dataclass(frozen=True, slots=True)
+class ClipCov(Aggregate):
+    """``matrix``: a variance of every column and a covariance of every pair, as a square table."""
+
+    of: tuple[Hashable, ...] = ()
+    each: tuple[Bounds | None, ...] = ()
+    ddof: int = 1
+    matrix: bool = False
+    scaled: bool = False
+
+    @property
+    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
+        return tuple(zip(self.of, self.each))
+
+    @property
+    def verb(self) -> str:
+        return "clip_corr" if self.scaled else "clip_cov"
+
+    @property
+    def default_name(self) -> str:
+        return f"{'_'.join(map(str, self.of))}_{'corr' if self.scaled else 'cov'}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        if not self.matrix:
+            return (self.name or self.default_name,)
+        what = "corr" if self.scaled else "cov"
+        pairs = [f"{a}_{b}_{what}" for a, b in combinations(self.of, 2)]
+        return tuple(pairs) if self.scaled else (*(f"{a}_var" for a in self.of), *pairs)
+
+    def argument(self, name: str) -> Any:
+        if name == "bounds":
+            return self.each if any(b is not None for b in self.each) else None
+        return getattr(self, name, None)
+
+    def resolved(self, column: Callable[[Hashable], Column]) -> Aggregate:
+        each = tuple(BOOLEAN if b is None and column(c).kind == "bool" else b for c, b in self.measured)
+        return replace(self, each=each)
+
+    def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
+        pairs = [Family("pair", self.of, self.each, p) for p in combinations(range(len(self.of)), 2)]
+        if not (self.matrix or self.scaled):
+            return tuple(pairs)
+        return (*(Family("spread", self.of, self.each, (i,)) for i in range(len(self.of))), *pairs)
+
+    def answers(self, layouts: Sequence[Layout]) -> tuple[Answer, ...]:
+        pairs = list(combinations(range(len(self.of)), 2))
+        spreads = [variance(x.cells, x.row, x.grid.half, self.ddof) for x in layouts[: -len(pairs)]]
+        both = [
+            covariance(x.cells, x.row, x.grid.half * x.second.half, self.ddof) for x in layouts[-len(pairs) :]
+        ]
+        if not self.scaled:
+            return (*spreads, *both)
+        plain = [unscaled(x) for x in spreads]
+        return tuple(Correlation(unscaled(x), plain[i], plain[j]) for x, (i, j) in zip(both, pairs))
+
+    def arrange(self, columns: dict[str, Any]) -> dict[str, Any]:
+        """A square table, and one of margins beside it if there are any."""
+        if not self.matrix:
+            return columns
+        table: dict[str, Any] = {"column": [str(c) for c in self.of]}
+        for end in ("", "_moe") if f"{self.names[-1]}_moe" in columns else ("",):
+            for b in self.of:
+                table[f"{b}{end}"] = np.array([self._entry(columns, a, b, end) for a in self.of])
+        return table
+
+    def _entry(self, columns: dict[str, Any], a: Hashable, b: Hashable, end: str) -> float:
+        if a == b:
+            diagonal = 1.0 if end == "" else 0.0
+            return diagonal if self.scaled else float(columns[f"{a}_var{end}"][0])
+        first, second = (a, b) if self.of.index(a) < self.of.index(b) else (b, a)
+        return float(columns[f"{first}_{second}_{'corr' if self.scaled else 'cov'}{end}"][0])
+
+    def describe(self) -> str:
+        same = len(set(self.each)) == 1
+        shown = [f"({show(b[0])}, {show(b[1])})" for b in self.each if b is not None]
+        bounds = f", bounds={shown[0] if same else '[' + ', '.join(shown) + ']'}" if shown else ""
+        ddof = "" if self.ddof == 1 or self.scaled else f", ddof={self.ddof}"
+        return f"{self.verb}({list(self.of)!r}{bounds}{ddof})"
+
+
+@checked()
+def clip_var(
+    column: Hashable,
+    *,
+    bounds: tuple[Number, Number] | None = None,
+    B: Number | None = None,
+    ddof: int = 1,
+    raw: bool = False,
+    eps: Number | None = None,
+    nonnegative: bool = False,
+    round: int | None = None,
+) -> ClipVar:
+    """Ask for the variance of a column's non-missing values, each clipped to public bounds.
+
+    Parameters
+    ----------
+    column, bounds, B, eps, nonnegative, round
+        As in :func:`clip_sum`.
+    ddof : int
+        The divisor is n - ddof, as in pandas and Polars; 0, 1 or 2.
+    raw : bool
+        Leave out the limits: the answer may be negative, and is closer to the truth on average.
+
+    Returns
+    -------
+    ClipVar
+        The answer is Float64, in the square of the column's unit, and at least 0 unless ``raw``. The variance of
+        fewer than ``ddof + 1`` values is 0 plus noise.
+
+    Raises
+    ------
+    InputError
+        As for ``clip_sum``, and for a ``ddof`` that is none of 0, 1 and 2.
+
+    Notes
+    -----
+    Privacy: each row is spread over three cells, (K-t)**2, 2t(K-t) and t**2 of its place t between the bounds,
+    which sum to K**2 whatever it holds; count, sum, mean, variance and standard deviation of the column come
+    from the same noise, at one epsilon. Values are rounded to a 2**-15 part of the span.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.clip_var("income", bounds=(0, 100_000)).describe()
+    "clip_var('income', bounds=(0, 100000))"
+    """
+    if not isinstance(raw, bool):
+        raise InputError(f"raw={typed(raw)} must be True or False. Hint: raw=True")
+    parsed = parse_bounds("clip_var", one_column("clip_var", column), bounds, B)
+    return ClipVar(column, parsed, ddof=_ddof(ddof), raw=raw, **common(eps, nonnegative, round))
+
+
+@checked()
+def clip_std(
+    column: Hashable,
+    *,
+    bounds: tuple[Number, Number] | None = None,
+    B: Number | None = None,
+    ddof: int = 1,
+    eps: Number | None = None,
+    nonnegative: bool = False,
+    round: int | None = None,
+) -> ClipVar:
+    """Ask for the standard deviation of a column's non-missing values, each clipped to public bounds.
+
+    Parameters
+    ----------
+    column, bounds, B, ddof, eps, nonnegative, round
+        As in :func:`clip_var`.
+
+    Returns
+    -------
+    ClipVar
+        The answer is Float64, in the column's unit, and at least 0.
+
+    Raises
+    ------
+    InputError
+        As for :func:`clip_var`.
+
+    Notes
+    -----
+    Privacy: the root of :func:`clip_var`'s answer.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.clip_std("income", bounds=(0, 100_000)).describe()
+    "clip_std('income', bounds=(0, 100000))"
+    """
+    parsed = parse_bounds("clip_std", one_column("clip_std", column), bounds, B)
+    return ClipVar(column, parsed, ddof=_ddof(ddof), root=True, **common(eps, nonnegative, round))
+
+
+@checked()
+def clip_wmean(
+    column: Hashable,
+    *,
+    weights: Hashable,
+    bounds: tuple[Number, Number] | None = None,
+    B: Number | None = None,
+    weight_bounds: tuple[Number, Number] = (0, 1),
+    eps: Number | None = None,
+    nonnegative: bool = False,
+    round: int | None = None,
+) -> ClipWMean:
+    """Ask for the weighted mean of a column, values and weights clipped to public bounds.
+
+    Parameters
+    ----------
+    column, bounds, B, eps, nonnegative, round
+        As in :func:`clip_sum`.
+    weights : hashable
+        The column of weights; they are data, and protected like the values.
+    weight_bounds : (low, high)
+        What a weight is clipped to, from 0 up. Noise grows with the high one, so weights far below it are
+        drowned: choose it close to what is common.
+
+    Returns
+    -------
+    ClipWMean
+        The answer is Float64 and lies within the bounds. A row without a value or a weight is left out.
+
+    Raises
+    ------
+    InputError
+        As for ``clip_sum``, and for weight bounds below 0.
+
+    Notes
+    -----
+    Privacy: a row of weight w (a part of the largest) and place u between the bounds adds w*u and w*(1-u)
+    to two cells: at most 1 in L1 altogether. Weights and values are rounded to a 2**-15 part of their span.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.clip_wmean("income", weights="w", bounds=(0, 100_000), weight_bounds=(0, 50)).describe()
+    "clip_wmean('income', bounds=(0, 100000), weights='w', weight_bounds=(0, 50))"
+    """
+    one_column("clip_wmean", column)
+    one_column("clip_wmean", weights)
+    if column == weights:
+        raise InputError(f"weights={weights!r} is the column itself. Hint: weights='w'")
+    parsed = parse_bounds("clip_wmean", column, bounds, B)
+    heavy = parse_bounds("clip_wmean", weights, weight_bounds, None)
+    if heavy is None or heavy[0] < 0:
+        raise InputError(
+            f"weight_bounds={typed(weight_bounds)} must be a pair from 0 up. Hint: weight_bounds=(0, 10)"
+        )
+    return ClipWMean(column, parsed, weights=weights, weight_bounds=heavy, **common(eps, nonnegative, round))
+
+
+@checked()
+def clip_cov(
+    columns: Sequence[Hashable],
+    *,
+    bounds: Any = None,
+    B: Number | None = None,
+    ddof: int = 1,
+    eps: Number | None = None,
+    round: int | None = None,
+) -> ClipCov:
+    """Ask for the covariance of two columns, each value clipped to public bounds.
+
+    Parameters
+    ----------
+    columns : list of two columns
+        More make a matrix, which ``df.dp.clip_cov`` gives.
+    bounds : (low, high), or a list or dict with one such pair per column
+        As in :func:`clip_sum`.
+    B : number
+        Short for ``bounds=(-B, B)``, for all columns.
+    ddof : int
+        As in :func:`clip_var`.
+    eps, round
+        As in :func:`count`.
+
+    Returns
+    -------
+    ClipCov
+        The answer is Float64. A row in which one of the columns is missing is left out.
+
+    Raises
+    ------
+    InputError
+        For fewer or more than two columns, or bounds that do not fit them.
+
+    Notes
+    -----
+    Privacy: a row is spread over four cells, (K-s)(L-t), s(L-t), (K-s)t and st of its places s and t, which
+    sum to K*L whatever it holds. Values are rounded to a 2**-15 part of their span.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.clip_cov(["x", "y"], bounds=(0, 10)).describe()
+    "clip_cov(['x', 'y'], bounds=(0, 10))"
+    """
+    return pairwise("clip_cov", columns, bounds, B, ddof, eps, round, matrix=False)
+
+
+@checked()
+def clip_corr(
+    columns: Sequence[Hashable],
+    *,
+    bounds: Any = None,
+    B: Number | None = None,
+    eps: Number | None = None,
+    round: int | None = None,
+) -> ClipCov:
+    """Ask for the correlation of two columns, each value clipped to public bounds.
+
+    Parameters
+    ----------
+    columns, bounds, B, eps, round
+        As in :func:`clip_cov`.
+
+    Returns
+    -------
+    ClipCov
+        The answer is Float64 within [-1, 1]; 0 where a noisy variance is not above 0.
+
+    Raises
+    ------
+    InputError
+        As for :func:`clip_cov`.
+
+    Notes
+    -----
+    Privacy: the blocks of one covariance and of two variances, which share the epsilon equally.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.clip_corr(["x", "y"], bounds=[(0, 10), (-1, 1)]).describe()
+    "clip_corr(['x', 'y'], bounds=[(0, 10), (-1, 1)])"
+    """
+    return pairwise("clip_corr", columns, bounds, B, 1, eps, round, matrix=False)
+
+
+def pairwise(
+    verb: str,
+    columns: Any,
+    bounds: Any,
+    B: Any,
+    ddof: Any,
+    eps: Any = None,
+    round: Any = None,
+    *,
+    matrix: bool,
+) -> ClipCov:
+    """The question about two columns, or about the matrix of several."""
+    names = list_of_columns(verb, columns)
+    if len(names) < 2:
+        raise InputError(f"{verb} needs at least two columns. Hint: {verb}(['a', 'b'], bounds=(0, 100))")
+    if len(names) > 2 and not matrix:
+        raise InputError(
+            f"{verb} of {len(names)} columns is a matrix, which is no column of a table of answers. Hint:"
+            f" df.dp.{verb}([...], bounds=..., eps=1), or one {verb}([a, b]) per pair"
+        )
+    if len(names) > MOST_COLUMNS:
+        raise InputError(f"{verb} takes at most {MOST_COLUMNS} columns, not {len(names)}.")
+    each = _each(verb, names, bounds, B)
+    after = common(eps, False, round)
+    return ClipCov(
+        None, None, of=names, each=each, ddof=_ddof(ddof), matrix=matrix, scaled=verb == "clip_corr", **after
+    )
+
+
+def list_of_columns(verb: str, columns: Any) -> tuple[Hashable, ...]:
+    """Column names from a list or tuple, each once."""
+    if not isinstance(columns, list | tuple):
+        raise TypeError(
+            f"{verb} takes a list of columns, not a {type(columns).__name__}. Hint: {verb}(['a', 'b'], ...)"
+        )
+    names = tuple(one_column(verb, c) for c in columns)
+    twice = next((c for i, c in enumerate(names) if c in names[:i]), None)
+    if twice is not None or len(set(map(str, names))) < len(names):
+        raise InputError(f"{verb} lists a column twice: {twice!r}. Hint: name each once")
+    return names
+
+
+def _each(verb: str, names: tuple[Hashable, ...], bounds: Any, B: Any) -> tuple[Bounds | None, ...]:
+    """Bounds for every column from one pair, a list of pairs, or a dict."""
+    if isinstance(bounds, Mapping):
+        odd = [k for k in bounds if k not in names]
+        if odd:
+            raise InputError(f"bounds= of {verb} names {odd[0]!r}, which is not among its columns.")
+        return tuple(parse_bounds(verb, c, bounds.get(c), B) for c in names)
+    if isinstance(bounds, list | tuple) and any(isinstance(b, list | tuple | None) for b in bounds):
+        if len(bounds) != len(names):
+            raise InputError(
+                f"bounds= of {verb} has {len(bounds)} pairs for {len(names)} columns. Hint: one pair for all, or"
+                " one for each"
+            )
+        return tuple(parse_bounds(verb, c, b, B) for c, b in zip(names, bounds))
+    return tuple(parse_bounds(verb, c, bounds, B) for c in names)
+
+
+def _ddof(ddof: Any) -> int:
+    if isinstance(ddof, bool) or not isinstance(ddof, int) or ddof not in (0, 1, 2):
+        raise InputError(f"ddof={typed(ddof)} must be 0, 1 or 2. Hint: ddof=1")
+    return ddof
