@@ -32,12 +32,18 @@ from dpframe.planning.plan import Plan
 from dpframe.release.derived import Derived, consistent, difference, ratio
 from dpframe.release.release import Release
 from dpframe.session.session import Session
-from dpframe.statistics.basic import clip_mean, clip_sum, count, count_units
-from dpframe.statistics.histogram import bounds, histogram, n_unique
-from dpframe.statistics.quantiles import iqr, median, quantile, top_k
+from dpframe.statistics.bounds import bounds
+from dpframe.statistics.count import count, count_units
+from dpframe.statistics.covariance import clip_corr, clip_cov
+from dpframe.statistics.histogram import histogram
+from dpframe.statistics.n_unique import n_unique
+from dpframe.statistics.quantiles import iqr, median, quantile
 from dpframe.statistics.select import select
-from dpframe.statistics.spread import clip_corr, clip_cov, clip_std, clip_var, clip_wmean
+from dpframe.statistics.sum_mean import clip_mean, clip_sum
+from dpframe.statistics.top_k import top_k
+from dpframe.statistics.variance import clip_std, clip_var
 from dpframe.statistics.vectors import vector_mean, vector_sum
+from dpframe.statistics.weighted_mean import clip_wmean
 
 if TYPE_CHECKING:
     from dpframe.api.advice import advise

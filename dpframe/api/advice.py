@@ -29,7 +29,9 @@ from dpframe.mechanisms.auto import AUTO, LOSSES, MIXTURES, WORTH, Loss
 from dpframe.mechanisms.base import Target
 from dpframe.planning.plan import Piece, Plan, Request
 from dpframe.planning.planner import make_plan
-from dpframe.statistics import basic as stats
+from dpframe.statistics import base as stats
+from dpframe.statistics import count as counts
+from dpframe.statistics import sum_mean as sums
 from dpframe.statistics import vectors
 
 QUESTIONS = ("count", "sum", "mean", "vector")
@@ -246,9 +248,9 @@ def _situation(plan: Any, question: Any, columns: Any, groups: Any, neighbors: A
     if asked == "vector":
         made = (vectors.vector_sum(names, norm=1),)
     elif asked == "count":
-        made = (stats.count(),) if columns == 1 else tuple(stats.count(n) for n in names)
+        made = (counts.count(),) if columns == 1 else tuple(counts.count(n) for n in names)
     else:
-        verb = stats.clip_sum if asked == "sum" else stats.clip_mean
+        verb = sums.clip_sum if asked == "sum" else sums.clip_mean
         made = tuple(verb(n, bounds=(0, 1)) for n in names)
     grouped = groups > 1
     request = Request(

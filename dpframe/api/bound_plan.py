@@ -21,7 +21,7 @@ from dpframe.planning.planner import make_plan, own_epsilons, solve_error
 from dpframe.release.release import Release, V, _level
 from dpframe.session.forecast import forecast
 from dpframe.session.session import Session, budget_of, current, policy_of
-from dpframe.statistics import basic as stats
+from dpframe.statistics import base as stats
 
 
 class Options(TypedDict, total=False):

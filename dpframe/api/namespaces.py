@@ -15,7 +15,9 @@ from dpframe.errors import InputError
 from dpframe.frames.contract import Source
 from dpframe.release.release import FloatAnswer, IntAnswer, PairAnswer
 from dpframe.session.session import Session
-from dpframe.statistics import basic as stats
+from dpframe.statistics import base as stats
+from dpframe.statistics import count as counts
+from dpframe.statistics import sum_mean as sums
 
 N = TypeVar("N")  # what a count comes back as
 F = TypeVar("F")  # a number that is measured
@@ -80,7 +82,7 @@ class Verbs(MoreVerbs[N, F, R], SpreadVerbs[N, F, P, R], Generic[N, F, P, R]):
         >>> int(n)
         3
         """
-        return self._ask((stats.count(column),), options, scalar=True)
+        return self._ask((counts.count(column),), options, scalar=True)
 
     @verb
     def clip_sum(
@@ -128,7 +130,7 @@ class Verbs(MoreVerbs[N, F, R], SpreadVerbs[N, F, P, R], Generic[N, F, P, R]):
         >>> round(total)
         70
         """
-        return self._ask((stats.clip_sum(column, bounds=bounds, B=B),), options, scalar=True)
+        return self._ask((sums.clip_sum(column, bounds=bounds, B=B),), options, scalar=True)
 
     @verb
     def clip_mean(
@@ -175,7 +177,7 @@ class Verbs(MoreVerbs[N, F, R], SpreadVerbs[N, F, P, R], Generic[N, F, P, R]):
         >>> round(mean, 2)
         30.0
         """
-        return self._ask((stats.clip_mean(column, bounds=bounds, B=B, n=n),), options, scalar=True)
+        return self._ask((sums.clip_mean(column, bounds=bounds, B=B, n=n),), options, scalar=True)
 
     def agg(self, *aggregates: stats.Aggregate, **named: Any) -> R:
         """Ask several questions at once; those of one column share one epsilon.
@@ -425,7 +427,7 @@ class _FrameVerbs(Verbs[N, F, P, R]):
 
     def _values(self, column: Hashable, keys: Any, options: Any, top: int | None = None) -> R:
         grouped = Grouped(self._source, (column,), keys, self._defaults, self._finish)
-        return grouped._ask((stats.count(),), options, scalar=True, top=top)
+        return grouped._ask((counts.count(),), options, scalar=True, top=top)
 
 
 def _is_name(x: Any) -> bool:

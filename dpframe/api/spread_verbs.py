@@ -8,10 +8,14 @@ from typing import Any, Generic, TypeVar, Unpack, overload
 from dpframe.accounting.events import Number
 from dpframe.api.bound_plan import Options
 from dpframe.base.calls import checked
-from dpframe.statistics import basic as stats
+from dpframe.statistics import base as stats
+from dpframe.statistics import base_choice as stats_choice
+from dpframe.statistics import bounds as brackets
 from dpframe.statistics import histogram as tabulate
+from dpframe.statistics import n_unique as distinct
 from dpframe.statistics import quantiles as choosing
 from dpframe.statistics import select as scores
+from dpframe.statistics import top_k as frequent
 
 N = TypeVar("N")  # what a count comes back as
 F = TypeVar("F")  # a number that is measured
@@ -106,7 +110,7 @@ class SpreadVerbs(Generic[N, F, P, R]):
         >>> int(n)
         2
         """
-        return self._ask((tabulate.n_unique(column),), options, scalar=True)
+        return self._ask((distinct.n_unique(column),), options, scalar=True)
 
     @overload
     def quantile(
@@ -311,8 +315,8 @@ class SpreadVerbs(Generic[N, F, P, R]):
         [('Ghent', 1), ('Lille', 2)]
         """
         if candidates is None and options.get("delta") is not None:
-            return self._values(column, None, options, top=choosing.checked_k(column, k))
-        return self._ask((choosing.top_k(column, k, candidates=candidates),), options, scalar=True)
+            return self._values(column, None, options, top=stats_choice.checked_k(column, k))
+        return self._ask((frequent.top_k(column, k, candidates=candidates),), options, scalar=True)
 
     @verb
     def select(
@@ -410,4 +414,4 @@ class SpreadVerbs(Generic[N, F, P, R]):
         >>> tuple(b), round(mean)
         ((2.0, 128.0), 33)
         """
-        return self._ask((tabulate.bounds(column, range=range),), options, scalar=True)
+        return self._ask((brackets.bounds(column, range=range),), options, scalar=True)

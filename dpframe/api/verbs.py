@@ -1,4 +1,4 @@
-"""Verbs of ``second`` and ``vectors``, for frames, groups and plans alike."""
+"""The verbs count_units, of second moments and of vectors, for frames, groups and plans alike."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any, Generic, TypeVar, Unpack
 from dpframe.accounting.events import Number
 from dpframe.api.bound_plan import Options
 from dpframe.base.calls import checked
-from dpframe.statistics import basic as stats
-from dpframe.statistics import spread as second
+from dpframe.statistics import base as stats
+from dpframe.statistics import count as counts
+from dpframe.statistics import covariance as pairs
+from dpframe.statistics import variance as spreads
 from dpframe.statistics import vectors
+from dpframe.statistics import weighted_mean as weighted
 
 N = TypeVar("N")  # what a count comes back as
 F = TypeVar("F")  # a number that is measured
@@ -20,7 +23,7 @@ verb = checked(OPTIONS)
 
 
 class MoreVerbs(Generic[N, F, R]):
-    """Questions beyond count, sum and mean. Each is one class; see :mod:`dpframe.statistics.spread`, :mod:`dpframe.statistics.vectors`."""
+    """Questions beyond count, sum and mean. Each is one class of :mod:`dpframe.statistics`."""
 
     __slots__ = ()
     _by: tuple[Hashable, ...] | None
@@ -60,7 +63,7 @@ class MoreVerbs(Generic[N, F, R]):
         >>> int(n)
         2
         """
-        return self._ask((stats.count_units(),), options, scalar=True)
+        return self._ask((counts.count_units(),), options, scalar=True)
 
     @verb
     def clip_var(
@@ -108,7 +111,7 @@ class MoreVerbs(Generic[N, F, R]):
         100
         """
         return self._ask(
-            (second.clip_var(column, bounds=bounds, B=B, ddof=ddof, raw=raw),), options, scalar=True
+            (spreads.clip_var(column, bounds=bounds, B=B, ddof=ddof, raw=raw),), options, scalar=True
         )
 
     @verb
@@ -153,7 +156,7 @@ class MoreVerbs(Generic[N, F, R]):
         >>> round(sd, 1)
         10.0
         """
-        return self._ask((second.clip_std(column, bounds=bounds, B=B, ddof=ddof),), options, scalar=True)
+        return self._ask((spreads.clip_std(column, bounds=bounds, B=B, ddof=ddof),), options, scalar=True)
 
     @verb
     def clip_wmean(
@@ -198,7 +201,7 @@ class MoreVerbs(Generic[N, F, R]):
         >>> round(m, 1)
         20.0
         """
-        asked = second.clip_wmean(column, weights=weights, bounds=bounds, B=B, weight_bounds=weight_bounds)
+        asked = weighted.clip_wmean(column, weights=weights, bounds=bounds, B=B, weight_bounds=weight_bounds)
         return self._ask((asked,), options, scalar=True)
 
     @verb
@@ -245,7 +248,7 @@ class MoreVerbs(Generic[N, F, R]):
         >>> t["column"].to_list(), t["x"].to_list(), t["y"].to_list()
         (['x', 'y'], [1.0, 2.0], [2.0, 4.0])
         """
-        asked = second.pairwise("clip_cov", columns, bounds, B, ddof, matrix=self._by is None)
+        asked = pairs.pairwise("clip_cov", columns, bounds, B, ddof, matrix=self._by is None)
         return self._ask((asked,), options, scalar=False)
 
     @verb
@@ -289,7 +292,7 @@ class MoreVerbs(Generic[N, F, R]):
         >>> t["x"].to_list()
         [1.0, -1.0]
         """
-        asked = second.pairwise("clip_corr", columns, bounds, B, 1, matrix=self._by is None)
+        asked = pairs.pairwise("clip_corr", columns, bounds, B, 1, matrix=self._by is None)
         return self._ask((asked,), options, scalar=False)
 
     @verb

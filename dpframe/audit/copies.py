@@ -16,7 +16,7 @@ from dpframe.audit.recording import Query, alone, auditors_session
 from dpframe.engine.opening import as_source
 from dpframe.errors import InputError, typed
 from dpframe.release.release import Release
-from dpframe.statistics.basic import count
+from dpframe.statistics.count import count
 
 ROWS = 2_000_000  # of copies in memory at once
 COPY = "copy of the frame"

@@ -34,7 +34,7 @@ from dpframe.budget_plans.table import LOG, TABLE, decisive, log_row, table_rows
 from dpframe.errors import InputError, NearNames, did_you_mean, show, typed
 from dpframe.release.release import Release
 from dpframe.session.session import Session
-from dpframe.statistics.basic import Aggregate
+from dpframe.statistics.base import Aggregate
 
 
 class BudgetPlan(Page, NearNames):

@@ -14,7 +14,7 @@ from dpframe.budget_plans.query import Query, QueryError, query
 from dpframe.budget_plans.sources import KEY_FILES, Named, named
 from dpframe.errors import BudgetExceeded, InputError, did_you_mean
 from dpframe.frames.contract import Source
-from dpframe.statistics.basic import Aggregate
+from dpframe.statistics.base import Aggregate
 
 WHOSE = {
     "total": "The ledger's budget",

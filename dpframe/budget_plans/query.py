@@ -12,7 +12,7 @@ from dpframe.accounting.events import Number, rational
 from dpframe.api.bound_plan import question
 from dpframe.base.calls import not_a_question
 from dpframe.errors import InputError, typed
-from dpframe.statistics.basic import Aggregate
+from dpframe.statistics.base import Aggregate
 
 PASSED = ("delta", "mechanism", "ci", "max_groups", "max_rows_per_group", "max_rows", "threshold")
 AMOUNTS = ("eps", "rho", "share", "error")

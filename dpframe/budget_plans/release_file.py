@@ -23,7 +23,7 @@ from dpframe.budget_plans.toml import Path, key_lines, to_toml
 from dpframe.budget_plans.wording import in_file
 from dpframe.errors import DPError, InputError, MechanismError, did_you_mean, typed
 from dpframe.frames.keys import Public
-from dpframe.statistics.basic import Aggregate
+from dpframe.statistics.base import Aggregate
 from dpframe.statistics.table import statistics
 
 TOP = ("name", "source", "sources", "budget", "query")

@@ -24,8 +24,9 @@ from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Chooser, Reach
 from dpframe.mechanisms.thresholds import Threshold, least_threshold, per_key_delta
 from dpframe.planning.plan import BestPiece, ChoicePiece, Output, Part, Piece, Request
-from dpframe.statistics.basic import Aggregate, Count
-from dpframe.statistics.quantiles import Choosing, Counted, mechanism_for
+from dpframe.statistics.base import Aggregate
+from dpframe.statistics.base_choice import Choosing, Counted, mechanism_for
+from dpframe.statistics.count import Count
 from dpframe.statistics.select import Scored
 
 COUNTING = ("rows", "block", "present")  # layouts that hold a number of rows

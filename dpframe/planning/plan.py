@@ -30,7 +30,7 @@ from dpframe.mechanisms.auto import Loss, RunnerUp
 from dpframe.mechanisms.base import Noise, Target, sqrt_up
 from dpframe.mechanisms.choosers import Chooser
 from dpframe.mechanisms.thresholds import KeySelection, Threshold
-from dpframe.statistics.basic import Aggregate
+from dpframe.statistics.base import Aggregate
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from dpframe.mechanisms.thresholds import KeySelection
 from dpframe.planning.assembly import Draft
 from dpframe.planning.bounding import make_bounding
 from dpframe.planning.plan import Plan, Request
-from dpframe.statistics.basic import Aggregate
+from dpframe.statistics.base import Aggregate
 
 
 def make_plan(request: Request, source: Any, policy: Policy) -> Plan:

@@ -21,7 +21,7 @@ from dpframe.mechanisms.base import Floats, Noise
 from dpframe.mechanisms.combine import halfwidth
 from dpframe.planning.plan import Output
 from dpframe.release.release import FloatAnswer, IntAnswer, Release, _level
-from dpframe.statistics.basic import CountUnits
+from dpframe.statistics.count import CountUnits
 
 Ends = tuple[Floats, Floats]
 

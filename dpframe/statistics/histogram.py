@@ -1,4 +1,4 @@
-"""What can be asked about how values are spread: histogram, n_unique, and bounds for later questions."""
+"""Numbers of rows between public edges: histogram; and what questions share that count bins."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ import polars as pl
 from dpframe.accounting.events import Number
 from dpframe.base.calls import checked
 from dpframe.errors import InputError, show
-from dpframe.frames.bins import Distinct, Tally, between
+from dpframe.frames.bins import Tally, between
 from dpframe.frames.columns import Column
 from dpframe.frames.keys import MOST_KEYS, Public
 from dpframe.layout.answers import Answer, Linear
 from dpframe.layout.families import Bounds, Family
 from dpframe.layout.layouts import Layout
-from dpframe.layout.logscale import LogScale, Outermost
 from dpframe.layout.tables import Fixed, Index
-from dpframe.statistics.basic import Aggregate, _bound, common, one_column, parse_bounds
+from dpframe.statistics.base import Aggregate, common, one_column, one_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,84 +101,6 @@ class Histogram(Binned):
         return f"histogram({self.column!r}, edges=[{_few(self.edges)}])"
 
 
-@dataclass(frozen=True, slots=True)
-class NUnique(Binned):
-    @property
-    def verb(self) -> str:
-        return "n_unique"
-
-    @property
-    def default_name(self) -> str:
-        return f"{self.column}_n_unique"
-
-    @property
-    def missing(self) -> str:
-        return "null and NaN are no value in n_unique"
-
-    def tally(self, column: Column) -> Tally:
-        inner = column.native if column.kind == "categorical" else column
-        if inner.kind in ("other", "interval", "time"):
-            raise InputError(
-                f"n_unique({column.name!r}): the values of {column.text} can't be compared. Hint: make a text column"
-                " of it"
-            )
-        return Tally(self.column, Distinct())
-
-    def width(self) -> int:
-        return 0
-
-
-@dataclass(frozen=True, slots=True)
-class Bracket(Binned):
-    """Bounds from a histogram between powers of two; ``bounds`` is the range that they are in."""
-
-    def argument(self, name: str) -> Any:
-        return self.bounds if name == "range" else getattr(self, name, None)
-
-    @property
-    def numeric(self) -> tuple[Hashable, ...]:
-        return (self.column,)
-
-    @property
-    def pair(self) -> bool:
-        return True
-
-    @property
-    def missing(self) -> str:
-        return "null and NaN are left out of bounds; infinities count at the ends of the range"
-
-    @property
-    def verb(self) -> str:
-        return "bounds"
-
-    @property
-    def default_name(self) -> str:
-        return str(self.column)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        name = self.name or self.default_name
-        return (f"{name}_low", f"{name}_high")
-
-    @property
-    def _scale(self) -> LogScale:
-        assert self.bounds is not None
-        return LogScale(float(self.bounds[0]), float(self.bounds[1]))
-
-    def tally(self, column: Column) -> Tally:
-        return Tally(self.column, self._scale.binning)
-
-    def width(self) -> int:
-        return len(self._scale.edges)
-
-    def answers(self, layouts: Sequence[Layout]) -> tuple[Answer, ...]:
-        return tuple(Outermost(layouts[0].start, self._scale, high) for high in (False, True))
-
-    def describe(self) -> str:
-        assert self.bounds is not None
-        return f"bounds({self.column!r}, range=({show(self.bounds[0])}, {show(self.bounds[1])}))"
-
-
 @checked()
 def histogram(
     column: Hashable,
@@ -226,86 +147,6 @@ def histogram(
     return Histogram(column, edges=_edges(column, edges), **common(eps, nonnegative, round))
 
 
-@checked()
-def n_unique(
-    column: Hashable,
-    *,
-    eps: Number | None = None,
-    nonnegative: bool = False,
-    round: int | None = None,
-) -> NUnique:
-    """Ask how many different values a column has; missing ones are no value.
-
-    Parameters
-    ----------
-    column : hashable
-    eps, nonnegative, round
-        As in :func:`~dpframe.count`.
-
-    Returns
-    -------
-    NUnique
-        The answer is Int64.
-
-    Raises
-    ------
-    InputError
-        For a column of lists, structs, intervals or times.
-
-    Notes
-    -----
-    Privacy: one row adds one value at most, so it moves the number by at most 1. With a unit, R of its
-    different values count in a group, chosen by salted hash, so it moves the number by at most R; by 1 if
-    the column is the unit itself.
-
-    Examples
-    --------
-    >>> import dpframe as dp
-    >>> dp.n_unique("city").describe()
-    "n_unique('city')"
-    """
-    return NUnique(one_column("n_unique", column), None, **common(eps, nonnegative, round))
-
-
-@checked()
-def bounds(
-    column: Hashable, *, range: tuple[Number, Number] | None = None, eps: Number | None = None
-) -> Bracket:
-    """Ask for bounds that hold nearly all values of a column; see the verb ``df.dp.bounds``.
-
-    Parameters
-    ----------
-    column : hashable
-        A Boolean, integer, float or Decimal column.
-    range : (low, high), optional
-        What the bounds can be at most. Default (-2**64, 2**64).
-    eps : number, optional
-        As in :func:`~dpframe.count`.
-
-    Returns
-    -------
-    Bracket
-        Two columns, ``<name>_low`` and ``<name>_high``.
-
-    Raises
-    ------
-    InputError
-        For a ``range`` that is equal, reversed or not finite.
-
-    Notes
-    -----
-    Privacy: that of :func:`histogram`; the rest is post-processing.
-
-    Examples
-    --------
-    >>> import dpframe as dp
-    >>> dp.bounds("pay", range=(0, 1000)).describe()
-    "bounds('pay', range=(0, 1000))"
-    """
-    within = parse_bounds("bounds", one_column("bounds", column), range, None, "range")
-    return Bracket(column, within or (Fraction(-(2**64)), Fraction(2**64)), **common(eps, False, None))
-
-
 def _edges(column: Hashable, edges: Any) -> tuple[Fraction, ...]:
     hint = "Hint: edges=[0, 10, 20, 50]"
     if isinstance(edges, Public):
@@ -319,7 +160,7 @@ def _edges(column: Hashable, edges: Any) -> tuple[Fraction, ...]:
         raise InputError(
             f"edges= of histogram({column!r}) has {len(edges)} numbers; two or more make bins. {hint}"
         )
-    exact = tuple(_bound(e, f"edges[{i}]", "histogram") for i, e in enumerate(edges))
+    exact = tuple(one_number(e, f"edges[{i}]", "histogram") for i, e in enumerate(edges))
     for a, b in itertools.pairwise(exact):
         if float(a) >= float(b):
             raise InputError(

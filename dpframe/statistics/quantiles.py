@@ -1,11 +1,10 @@
-"""What can be asked that a selection mechanism answers: quantiles, the most frequent values."""
+"""Quantiles, one or several together: quantile, median, iqr."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -14,90 +13,21 @@ import polars as pl
 
 from dpframe.accounting.events import Number, rational
 from dpframe.base.calls import checked
-from dpframe.errors import InputError, MechanismError, show, typed
-from dpframe.frames.bins import Among, Tally
+from dpframe.errors import InputError, show, typed
+from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
-from dpframe.frames.keys import Public, key_table
+from dpframe.frames.keys import Public
 from dpframe.layout.answers import Answer
-from dpframe.layout.choices import ChoiceLayout, Difference, Picked, Places, Points, ladder, listed
-from dpframe.layout.families import Bounds, Family
-from dpframe.layout.layouts import UNIT_GRID, Layout, Move
-from dpframe.layout.tables import Chosen, Fixed, Index
+from dpframe.layout.choices import ChoiceLayout, Difference, Picked, Points, ladder, listed
+from dpframe.layout.layouts import Layout
+from dpframe.layout.tables import Fixed, Index
 from dpframe.mechanisms.base import Target
-from dpframe.mechanisms.choosers import Chooser, Reach, largest
+from dpframe.mechanisms.choosers import Chooser, Reach
 from dpframe.mechanisms.ranks import quantiles
-from dpframe.statistics.basic import Aggregate, _bound, common, one_column, parse_bounds
+from dpframe.statistics.base import common, one_column, one_number, parse_bounds
+from dpframe.statistics.base_choice import Counted
 
 _PARTS = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Choosing(Aggregate):
-    """A question answered by choosing among public candidates."""
-
-    @property
-    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
-        return ()
-
-    @property
-    def columns(self) -> tuple[Hashable, ...]:
-        return (self.column,)
-
-    def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
-        return ()
-
-    @property
-    def in_rows(self) -> bool:
-        return True
-
-    def points(self, column: Column) -> Points | None:
-        """The candidates as numbers, if they are."""
-        return None
-
-    @property
-    def flips(self) -> bool:
-        """Whether permute and flip can answer it."""
-        return False
-
-    def layout(self, start: int, column: Column, width: int) -> ChoiceLayout:
-        return ChoiceLayout(
-            "choice", UNIT_GRID, (), Move(1, 1), start, width=width, points=self.points(column)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Counted(Choosing):
-    """Candidates are compared by the rows in their bins."""
-
-    @abstractmethod
-    def tally(self, column: Column) -> Tally:
-        """The bins, one for each candidate; InputError for a column that has none."""
-
-    @abstractmethod
-    def chooser(self, column: Column, reach: Reach, target: Target, mechanism: str) -> Chooser:
-        """The calibrated mechanism; ``mechanism`` is "exponential" or "permute_and_flip"."""
-
-
-def mechanism_for(a: Choosing, asked: str, *, pure: bool, alone: bool) -> str:
-    """Which mechanism chooses: permute and flip where it can and pure eps is what is paid.
-
-    Raises
-    ------
-    MechanismError
-        For a law of noise when there are no sums to add it to, or when permute and flip can't answer.
-    """
-    if asked == "permute_and_flip" and not a.flips:
-        raise MechanismError(
-            f"{a.describe()} is not answered by permute and flip. Hint: mechanism='exponential'"
-        )
-    if asked in ("exponential", "permute_and_flip"):
-        return asked
-    if asked != "auto" and alone:
-        raise MechanismError(
-            f"{a.describe()} is chosen, not added noise to; mechanism={typed(asked)} does not go with it. Hint:"
-            " mechanism='exponential'"
-        )
-    return "permute_and_flip" if pure and a.flips else "exponential"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,57 +117,6 @@ class Quantile(Counted):
         if self.candidates is not None:
             parts.append(f"candidates=[{show(self.candidates[0])}, ..., {show(self.candidates[-1])}]")
         return f"{self.asked}({', '.join(parts)})"
-
-
-@dataclass(frozen=True, slots=True)
-class TopK(Counted):
-    k: int = 1
-    candidates: Any = field(default=None, hash=False, compare=False, repr=False)
-
-    @property
-    def verb(self) -> str:
-        return "top_k"
-
-    @property
-    def default_name(self) -> str:
-        return "rank"
-
-    @property
-    def flips(self) -> bool:
-        return self.k == 1
-
-    @property
-    def missing(self) -> str:
-        return "null and NaN are one candidate if None is listed, else left out"
-
-    def tally(self, column: Column) -> Tally:
-        try:
-            keys = key_table((self.column,), (column,), self.candidates)
-        except InputError as e:
-            raise InputError(
-                str(e).replace("keys=", "candidates=").replace("keys is", "candidates= is")
-            ) from None
-        if keys.size < self.k:
-            raise InputError(
-                f"top_k({column.name!r}, {self.k}) has only {keys.size} candidates to choose from. Hint: a smaller k"
-            )
-        return Tally(self.column, Among(keys))
-
-    def chooser(self, column: Column, reach: Reach, target: Target, mechanism: str) -> Chooser:
-        how = self.tally(column).how
-        assert isinstance(how, Among)
-        return largest(how.keys.size, self.k, reach, target, mechanism)
-
-    def answer(self, layout: Layout) -> Answer:
-        return Places(layout.start, self.k)
-
-    def table(self, start: int, column: Column) -> Index:
-        how = self.tally(column).how
-        assert isinstance(how, Among)
-        return Chosen(start, self.k, column, how.keys)
-
-    def describe(self) -> str:
-        return f"top_k({self.column!r}, {self.k}, candidates=...)"
 
 
 @checked()
@@ -388,59 +267,6 @@ def iqr(
     return _quantile("iqr", column, quartiles, False, bounds, candidates, common(eps, nonnegative, round))
 
 
-@checked()
-def top_k(column: Hashable, k: int, *, candidates: Any = None, eps: Number | None = None) -> TopK:
-    """Ask for the k most frequent of public candidates, best first.
-
-    Parameters
-    ----------
-    column : hashable
-    k : int
-    candidates : list, range, Enum class, ``dp.public(...)`` or "declared"
-        As ``keys=`` of ``groupby``: the values that can be chosen, whether they occur or not.
-    eps : number, optional
-        As in :func:`~dpframe.count`.
-
-    Returns
-    -------
-    TopK
-        The answer has k rows, with the column and ``rank``; counts are not released.
-
-    Raises
-    ------
-    InputError
-        Without candidates, with fewer than k, or with ones that the column's dtype can't hold.
-
-    Notes
-    -----
-    Privacy: k draws of the exponential mechanism without putting back, each with eps/k. One row moves every
-    count the same way (add_remove), so weights are exp(eps/(k R) * count); replace_one: half of that.
-
-    Examples
-    --------
-    >>> import dpframe as dp
-    >>> dp.top_k("city", 3, candidates=["Ghent", "Lille", "Metz", "Nancy"]).describe()
-    "top_k('city', 3, candidates=...)"
-    """
-    checked_k(column, k)
-    if candidates is None:
-        raise InputError(
-            f"top_k({column!r}, {k}) needs candidates=: which values occur is private. Hint: candidates=[...] with the"
-            f" values that {column!r} could have; or df.dp.top_k({column!r}, {k}, eps=0.5, delta=1e-6), and those with"
-            " enough rows are found"
-        )
-    return TopK(one_column("top_k", column), k=k, candidates=candidates, **common(eps, False, None))
-
-
-def checked_k(column: Hashable, k: Any) -> int:
-    """``k``, or InputError."""
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InputError(
-            f"k={typed(k)} must be a whole number from 1. Hint: top_k({column!r}, 3, candidates=[...])"
-        )
-    return k
-
-
 def _quantile(
     verb: str,
     column: Hashable,
@@ -466,7 +292,7 @@ def _candidates(verb: str, column: Hashable, values: Any) -> tuple[Fraction, ...
             f"candidates= of {verb}({column!r}) must be a list of numbers that you type, not {type(values).__name__}: taken"
             " from the frame, they tell about it. Hint: candidates=[0, 10, 20], or dp.public(...) if they are public"
         )
-    exact = tuple(_bound(v, f"candidates[{i}]", verb) for i, v in enumerate(values))
+    exact = tuple(one_number(v, f"candidates[{i}]", verb) for i, v in enumerate(values))
     if any(float(a) >= float(b) for a, b in pairwise(exact)):
         raise InputError(f"candidates= of {verb}({column!r}) must increase. Hint: candidates=sorted(...)")
     return exact

@@ -1,4 +1,4 @@
-"""Choosing among candidates that the caller scores: the exponential mechanism on columns of utilities."""
+"""Choosing among candidates that the caller scores, one column of utilities each: select."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from dpframe.layout.layouts import Coordinate, Layout, Move, make_axis, make_gri
 from dpframe.layout.tables import Index, Named
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Best, Reach, best
-from dpframe.statistics.basic import common, parse_bounds
-from dpframe.statistics.quantiles import Choosing, checked_k
-from dpframe.statistics.spread import list_of_columns
+from dpframe.statistics.base import common, list_of_columns, parse_bounds
+from dpframe.statistics.base_choice import Choosing, checked_k
 
 
 @dataclass(frozen=True, slots=True)

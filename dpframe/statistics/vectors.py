@@ -17,8 +17,7 @@ from dpframe.layout.answers import Answer, Linear
 from dpframe.layout.families import Bounds, Family
 from dpframe.layout.layouts import Layout
 from dpframe.layout.moments import Quotient
-from dpframe.statistics.basic import Aggregate, common, one_column, public_rows
-from dpframe.statistics.spread import list_of_columns
+from dpframe.statistics.base import Aggregate, common, list_of_columns, one_column, public_rows
 
 MOST_COMPONENTS = 1 << 12
 

@@ -240,7 +240,7 @@ def test_a_choice_by_utilities_that_move_too_far_is_seen(verb, how, monkeypatch)
             steep = "base" if verb == "quantile" else "rate"
             return replace(chooser, **{steep: 3 * getattr(chooser, steep)})
 
-        for module in ("statistics.quantiles", "statistics.select"):
+        for module in ("statistics.quantiles", "statistics.top_k", "statistics.select"):
             monkeypatch.setattr(f"dpframe.{module}.{name}", wrong, raising=False)
     found = dp.audit.grey_box(ask, pair.frame, pair.neighbour, **options)
     assert found.failures == (("paid",) if how == "rate" else ("within",))

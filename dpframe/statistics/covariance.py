@@ -1,4 +1,4 @@
-"""Second moments and weights: clip_var, clip_std, clip_wmean, clip_cov, clip_corr."""
+"""Covariance and correlation of two columns, or of every pair of several: clip_cov, clip_corr."""
 
 from __future__ import annotations
 
@@ -11,75 +11,16 @@ import numpy as np
 
 from dpframe.accounting.events import Number
 from dpframe.base.calls import checked
-from dpframe.errors import InputError, show, typed
+from dpframe.errors import InputError, show
 from dpframe.frames.columns import Column
-from dpframe.layout.answers import Answer, Ratio
+from dpframe.layout.answers import Answer
 from dpframe.layout.families import Bounds, Family
 from dpframe.layout.layouts import Layout
-from dpframe.layout.moments import Correlation, Root, covariance, unscaled, variance
-from dpframe.statistics.basic import BOOLEAN, Aggregate, common, one_column, parse_bounds
+from dpframe.layout.moments import Correlation, covariance, unscaled, variance
+from dpframe.statistics.base import BOOLEAN, Aggregate, common, list_of_columns, parse_bounds
+from dpframe.statistics.variance import checked_ddof
 
 MOST_COLUMNS = 64  # of a covariance matrix: 2,080 blocks
-
-
-@dataclass(frozen=True, slots=True)
-class ClipVar(Aggregate):
-    ddof: int = 1
-    raw: bool = False
-    root: bool = False
-
-    @property
-    def form(self) -> str:
-        return "triple"
-
-    @property
-    def verb(self) -> str:
-        return "clip_std" if self.root else "clip_var"
-
-    @property
-    def default_name(self) -> str:
-        return f"{self.column}_{'std' if self.root else 'var'}"
-
-    def answer(self, layout: Layout) -> Answer:
-        spread = variance(layout.cells, layout.row, layout.grid.half, self.ddof, raw=self.raw)
-        return Root(spread) if self.root else spread
-
-    def describe(self) -> str:
-        text = super(ClipVar, self).describe()[:-1]
-        ddof = "" if self.ddof == 1 else f", ddof={self.ddof}"
-        return f"{text}{ddof}{', raw=True' if self.raw else ''})"
-
-
-@dataclass(frozen=True, slots=True)
-class ClipWMean(Aggregate):
-    weights: Hashable = None
-    weight_bounds: Bounds = BOOLEAN
-
-    @property
-    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
-        return ((self.column, self.bounds), (self.weights, self.weight_bounds))
-
-    @property
-    def verb(self) -> str:
-        return "clip_wmean"
-
-    @property
-    def default_name(self) -> str:
-        return f"{self.column}_wmean"
-
-    def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
-        return (Family("weighted", (self.column, self.weights), (self.bounds, self.weight_bounds)),)
-
-    def answer(self, layout: Layout) -> Answer:
-        assert self.bounds is not None
-        least = max(1, layout.row >> 10)
-        grid = layout.grid
-        return Ratio(layout.cells, layout.places, least, layout.row, grid.middle, grid.half, self.bounds)
-
-    def describe(self) -> str:
-        low, high = map(show, self.weight_bounds)
-        text = super(ClipWMean, self).describe()[:-1]
-        return f"{text}, weights={self.weights!r}, weight_bounds=({low}, {high}))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,158 +102,6 @@ class ClipCov(Aggregate):
         bounds = f", bounds={shown[0] if same else '[' + ', '.join(shown) + ']'}" if shown else ""
         ddof = "" if self.ddof == 1 or self.scaled else f", ddof={self.ddof}"
         return f"{self.verb}({list(self.of)!r}{bounds}{ddof})"
-
-
-@checked()
-def clip_var(
-    column: Hashable,
-    *,
-    bounds: tuple[Number, Number] | None = None,
-    B: Number | None = None,
-    ddof: int = 1,
-    raw: bool = False,
-    eps: Number | None = None,
-    nonnegative: bool = False,
-    round: int | None = None,
-) -> ClipVar:
-    """Ask for the variance of a column's non-missing values, each clipped to public bounds.
-
-    Parameters
-    ----------
-    column, bounds, B, eps, nonnegative, round
-        As in :func:`clip_sum`.
-    ddof : int
-        The divisor is n - ddof, as in pandas and Polars; 0, 1 or 2.
-    raw : bool
-        Leave out the limits: the answer may be negative, and is closer to the truth on average.
-
-    Returns
-    -------
-    ClipVar
-        The answer is Float64, in the square of the column's unit, and at least 0 unless ``raw``. The variance of
-        fewer than ``ddof + 1`` values is 0 plus noise.
-
-    Raises
-    ------
-    InputError
-        As for ``clip_sum``, and for a ``ddof`` that is none of 0, 1 and 2.
-
-    Notes
-    -----
-    Privacy: each row is spread over three cells, (K-t)**2, 2t(K-t) and t**2 of its place t between the bounds,
-    which sum to K**2 whatever it holds; count, sum, mean, variance and standard deviation of the column come
-    from the same noise, at one epsilon. Values are rounded to a 2**-15 part of the span.
-
-    Examples
-    --------
-    >>> import dpframe as dp
-    >>> dp.clip_var("income", bounds=(0, 100_000)).describe()
-    "clip_var('income', bounds=(0, 100000))"
-    """
-    if not isinstance(raw, bool):
-        raise InputError(f"raw={typed(raw)} must be True or False. Hint: raw=True")
-    parsed = parse_bounds("clip_var", one_column("clip_var", column), bounds, B)
-    return ClipVar(column, parsed, ddof=_ddof(ddof), raw=raw, **common(eps, nonnegative, round))
-
-
-@checked()
-def clip_std(
-    column: Hashable,
-    *,
-    bounds: tuple[Number, Number] | None = None,
-    B: Number | None = None,
-    ddof: int = 1,
-    eps: Number | None = None,
-    nonnegative: bool = False,
-    round: int | None = None,
-) -> ClipVar:
-    """Ask for the standard deviation of a column's non-missing values, each clipped to public bounds.
-
-    Parameters
-    ----------
-    column, bounds, B, ddof, eps, nonnegative, round
-        As in :func:`clip_var`.
-
-    Returns
-    -------
-    ClipVar
-        The answer is Float64, in the column's unit, and at least 0.
-
-    Raises
-    ------
-    InputError
-        As for :func:`clip_var`.
-
-    Notes
-    -----
-    Privacy: the root of :func:`clip_var`'s answer.
-
-    Examples
-    --------
-    >>> import dpframe as dp
-    >>> dp.clip_std("income", bounds=(0, 100_000)).describe()
-    "clip_std('income', bounds=(0, 100000))"
-    """
-    parsed = parse_bounds("clip_std", one_column("clip_std", column), bounds, B)
-    return ClipVar(column, parsed, ddof=_ddof(ddof), root=True, **common(eps, nonnegative, round))
-
-
-@checked()
-def clip_wmean(
-    column: Hashable,
-    *,
-    weights: Hashable,
-    bounds: tuple[Number, Number] | None = None,
-    B: Number | None = None,
-    weight_bounds: tuple[Number, Number] = (0, 1),
-    eps: Number | None = None,
-    nonnegative: bool = False,
-    round: int | None = None,
-) -> ClipWMean:
-    """Ask for the weighted mean of a column, values and weights clipped to public bounds.
-
-    Parameters
-    ----------
-    column, bounds, B, eps, nonnegative, round
-        As in :func:`clip_sum`.
-    weights : hashable
-        The column of weights; they are data, and protected like the values.
-    weight_bounds : (low, high)
-        What a weight is clipped to, from 0 up. Noise grows with the high one, so weights far below it are
-        drowned: choose it close to what is common.
-
-    Returns
-    -------
-    ClipWMean
-        The answer is Float64 and lies within the bounds. A row without a value or a weight is left out.
-
-    Raises
-    ------
-    InputError
-        As for ``clip_sum``, and for weight bounds below 0.
-
-    Notes
-    -----
-    Privacy: a row of weight w (a part of the largest) and place u between the bounds adds w*u and w*(1-u)
-    to two cells: at most 1 in L1 altogether. Weights and values are rounded to a 2**-15 part of their span.
-
-    Examples
-    --------
-    >>> import dpframe as dp
-    >>> dp.clip_wmean("income", weights="w", bounds=(0, 100_000), weight_bounds=(0, 50)).describe()
-    "clip_wmean('income', bounds=(0, 100000), weights='w', weight_bounds=(0, 50))"
-    """
-    one_column("clip_wmean", column)
-    one_column("clip_wmean", weights)
-    if column == weights:
-        raise InputError(f"weights={weights!r} is the column itself. Hint: weights='w'")
-    parsed = parse_bounds("clip_wmean", column, bounds, B)
-    heavy = parse_bounds("clip_wmean", weights, weight_bounds, None)
-    if heavy is None or heavy[0] < 0:
-        raise InputError(
-            f"weight_bounds={typed(weight_bounds)} must be a pair from 0 up. Hint: weight_bounds=(0, 10)"
-        )
-    return ClipWMean(column, parsed, weights=weights, weight_bounds=heavy, **common(eps, nonnegative, round))
 
 
 @checked()
@@ -428,21 +217,15 @@ def pairwise(
     each = _each(verb, names, bounds, B)
     after = common(eps, False, round)
     return ClipCov(
-        None, None, of=names, each=each, ddof=_ddof(ddof), matrix=matrix, scaled=verb == "clip_corr", **after
+        None,
+        None,
+        of=names,
+        each=each,
+        ddof=checked_ddof(ddof),
+        matrix=matrix,
+        scaled=verb == "clip_corr",
+        **after,
     )
-
-
-def list_of_columns(verb: str, columns: Any) -> tuple[Hashable, ...]:
-    """Column names from a list or tuple, each once."""
-    if not isinstance(columns, list | tuple):
-        raise TypeError(
-            f"{verb} takes a list of columns, not a {type(columns).__name__}. Hint: {verb}(['a', 'b'], ...)"
-        )
-    names = tuple(one_column(verb, c) for c in columns)
-    twice = next((c for i, c in enumerate(names) if c in names[:i]), None)
-    if twice is not None or len(set(map(str, names))) < len(names):
-        raise InputError(f"{verb} lists a column twice: {twice!r}. Hint: name each once")
-    return names
 
 
 def _each(verb: str, names: tuple[Hashable, ...], bounds: Any, B: Any) -> tuple[Bounds | None, ...]:
@@ -460,9 +243,3 @@ def _each(verb: str, names: tuple[Hashable, ...], bounds: Any, B: Any) -> tuple[
             )
         return tuple(parse_bounds(verb, c, b, B) for c, b in zip(names, bounds))
     return tuple(parse_bounds(verb, c, bounds, B) for c in names)
-
-
-def _ddof(ddof: Any) -> int:
-    if isinstance(ddof, bool) or not isinstance(ddof, int) or ddof not in (0, 1, 2):
-        raise InputError(f"ddof={typed(ddof)} must be 0, 1 or 2. Hint: ddof=1")
-    return ddof

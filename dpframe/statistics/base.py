@@ -1,8 +1,4 @@
-"""What can be asked: count, count_units, clip_sum, clip_mean; more in ``second`` and ``vectors``.
-
-A statistic says which families of coordinates it needs, and how its answer is made from noisy ones.
-Adding one means adding a class; planner, engines and mechanisms know no statistics.
-"""
+"""What every question has: its columns, its bounds and its answers; and the arguments that questions share, checked."""
 
 from __future__ import annotations
 
@@ -16,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from dpframe.accounting.events import Number, rational
-from dpframe.base.calls import checked
 from dpframe.base.released import Released
 from dpframe.errors import InputError, show, typed, warn
 from dpframe.frames.columns import Column
-from dpframe.layout.answers import Answer, Linear, Ratio
-from dpframe.layout.families import UNITS, Bounds, Family
+from dpframe.layout.answers import Answer
+from dpframe.layout.families import Bounds, Family
 from dpframe.layout.layouts import Layout
 from dpframe.layout.tables import Index
 
@@ -149,287 +144,6 @@ class Aggregate(ABC):
         return f"{self.verb}({', '.join(parts)})"
 
 
-@dataclass(frozen=True, slots=True)
-class Count(Aggregate):
-    @property
-    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
-        return ()
-
-    @property
-    def columns(self) -> tuple[Hashable, ...]:
-        return () if self.column is None else (self.column,)
-
-    def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
-        return () if self.column is None else (Family("column", (self.column,), (None,)),)
-
-    @property
-    def in_rows(self) -> bool:
-        return True
-
-    @property
-    def verb(self) -> str:
-        return "count"
-
-    @property
-    def default_name(self) -> str:
-        return "count" if self.column is None else f"{self.column}_count"
-
-    def answer(self, layout: Layout) -> Answer:
-        return Linear(layout.present, integer=True)
-
-
-@dataclass(frozen=True, slots=True)
-class CountUnits(Aggregate):
-    column: Hashable | None = None
-
-    @property
-    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
-        return ()
-
-    @property
-    def verb(self) -> str:
-        return "count_units"
-
-    @property
-    def default_name(self) -> str:
-        return "units"
-
-    def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
-        return (UNITS,)
-
-    def answer(self, layout: Layout) -> Answer:
-        return Linear(layout.present, integer=True)
-
-
-@dataclass(frozen=True, slots=True)
-class ClipSum(Aggregate):
-    @property
-    def form(self) -> str:
-        return "sum"
-
-    @property
-    def verb(self) -> str:
-        return "clip_sum"
-
-    @property
-    def default_name(self) -> str:
-        return f"{self.column}_sum"
-
-    def answer(self, layout: Layout) -> Answer:
-        return Linear(layout.total, integer=layout.grid.integer)
-
-
-@dataclass(frozen=True, slots=True)
-class ClipMean(Aggregate):
-    n: int | None = None
-
-    @property
-    def form(self) -> str:
-        return "block" if self.n is None else "centred"
-
-    @property
-    def verb(self) -> str:
-        return "clip_mean"
-
-    @property
-    def default_name(self) -> str:
-        return f"{self.column}_mean"
-
-    def answer(self, layout: Layout) -> Answer:
-        middle, half, row = layout.grid.middle, layout.grid.half, layout.row
-        assert self.bounds is not None
-        if self.n is None:
-            return Ratio(layout.cells, layout.places, row, row, middle, half, self.bounds)
-        terms = tuple((i, c / self.n) for i, c in layout.centred)
-        return Linear(terms, const=middle, clamp=self.bounds)
-
-    def describe(self) -> str:
-        text = super(ClipMean, self).describe()
-        return text if self.n is None else f"{text[:-1]}, n={self.n})"
-
-
-@checked()
-def count(
-    column: Hashable | None = None,
-    *,
-    eps: Number | None = None,
-    nonnegative: bool = False,
-    round: int | None = None,
-) -> Count:
-    """Ask for the number of rows, or of the rows in which ``column`` is not missing.
-
-    Parameters
-    ----------
-    column : hashable, optional
-        None counts rows; a name counts non-missing cells (null and NaN are missing).
-    eps : number, optional
-        An epsilon of its own within ``dp_agg``.
-    nonnegative : bool
-        Raise negative answers to zero.
-    round : int, optional
-        Decimals to round to (negative: tens, hundreds).
-
-    Returns
-    -------
-    Count
-        For ``agg(...)`` and ``dp_agg(...)``; ``.alias(name)`` names the output. The answer is Int64.
-
-    Raises
-    ------
-    InputError, TypeError
-        For a wrong ``eps``, ``nonnegative`` or ``round``, or a column that is no name.
-
-    Notes
-    -----
-    Privacy: one row changes the count by at most 1 under both relations (a replaced row may have
-    been filtered away, so it is never 0).
-
-    Examples
-    --------
-    >>> import dpframe as dp
-    >>> dp.count().describe()
-    'count()'
-    """
-    return Count(one_column("count", column), None, **common(eps, nonnegative, round))
-
-
-@checked()
-def count_units(
-    *, eps: Number | None = None, nonnegative: bool = False, round: int | None = None
-) -> CountUnits:
-    """Ask for the number of distinct units (persons, say) that have a row.
-
-    Parameters
-    ----------
-    eps, nonnegative, round
-        As in :func:`count`.
-
-    Returns
-    -------
-    CountUnits
-        The answer is Int64. Rows without a unit id are left out; a unit in more than ``max_groups`` groups is
-        counted in those that are chosen for it.
-
-    Raises
-    ------
-    InputError
-        When the question is planned in a session without ``unit=``: rows are its units then.
-
-    Notes
-    -----
-    Privacy: one unit changes the number by at most 1, however many rows it has; over groups by ``max_groups``
-    in L1, and by twice that under replace_one.
-
-    Examples
-    --------
-    >>> import dpframe as dp
-    >>> dp.count_units().describe()
-    'count_units()'
-    """
-    return CountUnits(None, None, **common(eps, nonnegative, round))
-
-
-@checked()
-def clip_sum(
-    column: Hashable,
-    *,
-    bounds: tuple[Number, Number] | None = None,
-    B: Number | None = None,
-    eps: Number | None = None,
-    nonnegative: bool = False,
-    round: int | None = None,
-) -> ClipSum:
-    """Ask for the sum of a column's values, each clipped to public bounds.
-
-    Parameters
-    ----------
-    column : hashable
-        A Boolean, integer, float or Decimal column. Missing cells add nothing; inf is clipped.
-    bounds : (low, high)
-        In the column's unit, from knowledge about the world and never from the frame.
-        Boolean columns need none.
-    B : number
-        Short for ``bounds=(-B, B)``.
-    eps, nonnegative, round
-        As in :func:`count`.
-
-    Returns
-    -------
-    ClipSum
-        The answer is Int64 for integer and Boolean columns with integer bounds, else Float64.
-
-    Raises
-    ------
-    InputError
-        Without bounds, with both, or with bounds that are equal, reversed or not finite.
-
-    Notes
-    -----
-    Privacy: one row changes the sum by at most max(\\|low\\|, \\|high\\|) when it appears or vanishes,
-    and by at most max(high, 0) - min(low, 0) when it becomes another.
-
-    Examples
-    --------
-    >>> import dpframe as dp
-    >>> dp.clip_sum("age", bounds=(0, 100)).describe()
-    "clip_sum('age', bounds=(0, 100))"
-    """
-    return ClipSum(
-        one_column("clip_sum", column),
-        parse_bounds("clip_sum", column, bounds, B),
-        **common(eps, nonnegative, round),
-    )
-
-
-@checked()
-def clip_mean(
-    column: Hashable,
-    *,
-    bounds: tuple[Number, Number] | None = None,
-    B: Number | None = None,
-    n: int | None = None,
-    eps: Number | None = None,
-    nonnegative: bool = False,
-    round: int | None = None,
-) -> ClipMean:
-    """Ask for the mean of a column's non-missing values, each clipped to public bounds.
-
-    Parameters
-    ----------
-    column, bounds, B, eps, nonnegative, round
-        As in :func:`clip_sum`.
-    n : int, optional
-        The number of values, if it is public: a number you type, never read from the frame.
-
-    Returns
-    -------
-    ClipMean
-        The answer is Float64 and lies within the bounds; the mean of nothing is their midpoint.
-
-    Raises
-    ------
-    InputError
-        As for :func:`clip_sum`, and for an ``n`` that is no number of rows.
-
-    Notes
-    -----
-    Privacy: without ``n`` each row is spread over two cells (its place between the bounds, in exact
-    steps), so it moves them by 1 in L1 altogether, and mean, sum and count come from the same noise.
-    With ``n`` the published number is the sum of distances from the midpoint, moved by at most
-    (high - low)/2 (twice that when a row becomes another).
-
-    Examples
-    --------
-    >>> import dpframe as dp
-    >>> dp.clip_mean("age", bounds=(0, 100), n=5000).describe()
-    "clip_mean('age', bounds=(0, 100), n=5000)"
-    """
-    n = public_rows(n)
-    one_column("clip_mean", column)
-    parsed = parse_bounds("clip_mean", column, bounds, B)
-    return ClipMean(column, parsed, n=n, **common(eps, nonnegative, round))
-
-
 def public_rows(n: Any) -> int | None:
     """``n=`` as a Python int, or InputError."""
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
@@ -456,6 +170,19 @@ def one_column(verb: str, column: Any) -> Any:
     return column
 
 
+def list_of_columns(verb: str, columns: Any) -> tuple[Hashable, ...]:
+    """Column names from a list or tuple, each once."""
+    if not isinstance(columns, list | tuple):
+        raise TypeError(
+            f"{verb} takes a list of columns, not a {type(columns).__name__}. Hint: {verb}(['a', 'b'], ...)"
+        )
+    names = tuple(one_column(verb, c) for c in columns)
+    twice = next((c for i, c in enumerate(names) if c in names[:i]), None)
+    if twice is not None or len(set(map(str, names))) < len(names):
+        raise InputError(f"{verb} lists a column twice: {twice!r}. Hint: name each once")
+    return names
+
+
 def common(eps: Number | None, nonnegative: bool, round: int | None) -> dict[str, Any]:
     """The arguments that every question takes, checked."""
     if not isinstance(nonnegative, bool):
@@ -479,7 +206,7 @@ def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any, name: str = "
     if bounds is not None and B is not None:
         raise InputError(f"{verb}({column!r}) got both bounds= and B=. Hint: B=b means bounds=(-b, b).")
     if B is not None:
-        b = _bound(B, "B", verb)
+        b = one_number(B, "B", verb)
         if b <= 0:
             raise InputError(
                 f"B={typed(B)} must be more than zero: it means bounds=(-B, B), and equal bounds would leave no"
@@ -493,7 +220,7 @@ def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any, name: str = "
             f"{name} of {verb}({column!r}) must be a pair (low, high) of numbers that you type, not"
             f" {_kind(bounds)}. Hint: {name}=(0, 100)"
         )
-    low, high = _bound(bounds[0], f"{name}[0]", verb), _bound(bounds[1], f"{name}[1]", verb)
+    low, high = one_number(bounds[0], f"{name}[0]", verb), one_number(bounds[1], f"{name}[1]", verb)
     if low >= high:
         how = "equal" if low == high else "the wrong way round"
         raise InputError(
@@ -502,7 +229,7 @@ def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any, name: str = "
     return (low, high)
 
 
-def _bound(x: Any, name: str, verb: str) -> Fraction:
+def one_number(x: Any, name: str, verb: str) -> Fraction:
     value = x.item() if isinstance(x, np.generic) else x
     if isinstance(x, np.generic):
         warn(

@@ -1,0 +1,96 @@
+"""What questions share that are answered by choosing among public candidates."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpframe.errors import InputError, MechanismError, typed
+from dpframe.frames.bins import Tally
+from dpframe.frames.columns import Column
+from dpframe.layout.choices import ChoiceLayout, Points
+from dpframe.layout.families import Bounds, Family
+from dpframe.layout.layouts import UNIT_GRID, Move
+from dpframe.mechanisms.base import Target
+from dpframe.mechanisms.choosers import Chooser, Reach
+from dpframe.statistics.base import Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing(Aggregate):
+    """A question answered by choosing among public candidates."""
+
+    @property
+    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
+        return ()
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        return (self.column,)
+
+    def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
+        return ()
+
+    @property
+    def in_rows(self) -> bool:
+        return True
+
+    def points(self, column: Column) -> Points | None:
+        """The candidates as numbers, if they are."""
+        return None
+
+    @property
+    def flips(self) -> bool:
+        """Whether permute and flip can answer it."""
+        return False
+
+    def layout(self, start: int, column: Column, width: int) -> ChoiceLayout:
+        return ChoiceLayout(
+            "choice", UNIT_GRID, (), Move(1, 1), start, width=width, points=self.points(column)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Choosing):
+    """Candidates are compared by the rows in their bins."""
+
+    @abstractmethod
+    def tally(self, column: Column) -> Tally:
+        """The bins, one for each candidate; InputError for a column that has none."""
+
+    @abstractmethod
+    def chooser(self, column: Column, reach: Reach, target: Target, mechanism: str) -> Chooser:
+        """The calibrated mechanism; ``mechanism`` is "exponential" or "permute_and_flip"."""
+
+
+def mechanism_for(a: Choosing, asked: str, *, pure: bool, alone: bool) -> str:
+    """Which mechanism chooses: permute and flip where it can and pure eps is what is paid.
+
+    Raises
+    ------
+    MechanismError
+        For a law of noise when there are no sums to add it to, or when permute and flip can't answer.
+    """
+    if asked == "permute_and_flip" and not a.flips:
+        raise MechanismError(
+            f"{a.describe()} is not answered by permute and flip. Hint: mechanism='exponential'"
+        )
+    if asked in ("exponential", "permute_and_flip"):
+        return asked
+    if asked != "auto" and alone:
+        raise MechanismError(
+            f"{a.describe()} is chosen, not added noise to; mechanism={typed(asked)} does not go with it. Hint:"
+            " mechanism='exponential'"
+        )
+    return "permute_and_flip" if pure and a.flips else "exponential"
+
+
+def checked_k(column: Hashable, k: Any) -> int:
+    """``k``, or InputError."""
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise InputError(
+            f"k={typed(k)} must be a whole number from 1. Hint: top_k({column!r}, 3, candidates=[...])"
+        )
+    return k

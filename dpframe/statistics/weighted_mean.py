@@ -1,0 +1,105 @@
+"""Mean of values with weights, both within public bounds: clip_wmean."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from dpframe.accounting.events import Number
+from dpframe.base.calls import checked
+from dpframe.errors import InputError, show, typed
+from dpframe.frames.columns import Column
+from dpframe.layout.answers import Answer, Ratio
+from dpframe.layout.families import Bounds, Family
+from dpframe.layout.layouts import Layout
+from dpframe.statistics.base import BOOLEAN, Aggregate, common, one_column, parse_bounds
+
+
+@dataclass(frozen=True, slots=True)
+class ClipWMean(Aggregate):
+    weights: Hashable = None
+    weight_bounds: Bounds = BOOLEAN
+
+    @property
+    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
+        return ((self.column, self.bounds), (self.weights, self.weight_bounds))
+
+    @property
+    def verb(self) -> str:
+        return "clip_wmean"
+
+    @property
+    def default_name(self) -> str:
+        return f"{self.column}_wmean"
+
+    def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
+        return (Family("weighted", (self.column, self.weights), (self.bounds, self.weight_bounds)),)
+
+    def answer(self, layout: Layout) -> Answer:
+        assert self.bounds is not None
+        least = max(1, layout.row >> 10)
+        grid = layout.grid
+        return Ratio(layout.cells, layout.places, least, layout.row, grid.middle, grid.half, self.bounds)
+
+    def describe(self) -> str:
+        low, high = map(show, self.weight_bounds)
+        text = super(ClipWMean, self).describe()[:-1]
+        return f"{text}, weights={self.weights!r}, weight_bounds=({low}, {high}))"
+
+
+@checked()
+def clip_wmean(
+    column: Hashable,
+    *,
+    weights: Hashable,
+    bounds: tuple[Number, Number] | None = None,
+    B: Number | None = None,
+    weight_bounds: tuple[Number, Number] = (0, 1),
+    eps: Number | None = None,
+    nonnegative: bool = False,
+    round: int | None = None,
+) -> ClipWMean:
+    """Ask for the weighted mean of a column, values and weights clipped to public bounds.
+
+    Parameters
+    ----------
+    column, bounds, B, eps, nonnegative, round
+        As in :func:`clip_sum`.
+    weights : hashable
+        The column of weights; they are data, and protected like the values.
+    weight_bounds : (low, high)
+        What a weight is clipped to, from 0 up. Noise grows with the high one, so weights far below it are
+        drowned: choose it close to what is common.
+
+    Returns
+    -------
+    ClipWMean
+        The answer is Float64 and lies within the bounds. A row without a value or a weight is left out.
+
+    Raises
+    ------
+    InputError
+        As for ``clip_sum``, and for weight bounds below 0.
+
+    Notes
+    -----
+    Privacy: a row of weight w (a part of the largest) and place u between the bounds adds w*u and w*(1-u)
+    to two cells: at most 1 in L1 altogether. Weights and values are rounded to a 2**-15 part of their span.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.clip_wmean("income", weights="w", bounds=(0, 100_000), weight_bounds=(0, 50)).describe()
+    "clip_wmean('income', bounds=(0, 100000), weights='w', weight_bounds=(0, 50))"
+    """
+    one_column("clip_wmean", column)
+    one_column("clip_wmean", weights)
+    if column == weights:
+        raise InputError(f"weights={weights!r} is the column itself. Hint: weights='w'")
+    parsed = parse_bounds("clip_wmean", column, bounds, B)
+    heavy = parse_bounds("clip_wmean", weights, weight_bounds, None)
+    if heavy is None or heavy[0] < 0:
+        raise InputError(
+            f"weight_bounds={typed(weight_bounds)} must be a pair from 0 up. Hint: weight_bounds=(0, 10)"
+        )
+    return ClipWMean(column, parsed, weights=weights, weight_bounds=heavy, **common(eps, nonnegative, round))
