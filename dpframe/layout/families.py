@@ -1,4 +1,4 @@
-"""Families: questions that are answered from the same noisy coordinates, and how those are laid out."""
+"""Families: questions answered from the same noisy integers, and for each the layout of those integers."""
 
 from __future__ import annotations
 
@@ -10,25 +10,9 @@ from dpframe.errors import InputError, show
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Axis, Ball, Measure
-from dpframe.layout.layouts import (
-    FEW_STEPS,
-    MOST_STEPS,
-    BallMove,
-    Layout,
-    block_layout,
-    centred_layout,
-    log2_ceil,
-    make_axis,
-    make_grid,
-    pair_layout,
-    present_layout,
-    rows_layout,
-    sum_layout,
-    triple_layout,
-    units_layout,
-    vector_layout,
-    weighted_layout,
-)
+from dpframe.layout.grids import FEW_STEPS, MOST_STEPS, UNIT_GRID, Grid, log2_ceil, make_axis, make_grid
+from dpframe.layout.layouts import BinCounts, Coordinate, Layout
+from dpframe.layout.sensitivity import BallMove, Move
 
 Bounds = tuple[Fraction, Fraction]
 _FORMS = (
@@ -181,3 +165,121 @@ def _vector(family: Family, start: int) -> tuple[Layout, Measure]:
     if family.kind == "vectors":
         return replace(present_layout(start, missing_cell=False), kind="vectors"), measure
     return vector_layout(start, step, BallMove(reach, len(axes), family.order)), measure
+
+
+def units_layout(start: int) -> Layout:
+    """The number of units with a row in the group: m."""
+    return Layout("units", UNIT_GRID, (Coordinate(e=1),), Move(1, 1, once=True), start)
+
+
+def rows_layout(start: int) -> Layout:
+    """count() on its own: n."""
+    return Layout("rows", UNIT_GRID, (Coordinate(a=1),), Move(1, 1), start)
+
+
+def present_layout(start: int, *, missing_cell: bool) -> Layout:
+    """count("x"): c; with count() of a column with gaps as well, the two cells (c, n - c)."""
+    if not missing_cell:
+        return Layout("present", UNIT_GRID, (Coordinate(b=1),), Move(1, 1), start)
+    cells = (Coordinate(b=1), Coordinate(a=1, b=-1))
+    return Layout("present", UNIT_GRID, cells, Move(1, 1, cells=True), start)
+
+
+def bins_layout(start: int, width: int) -> Layout:
+    """A histogram: the rows of every bin.
+
+    Privacy: a row is in one bin, so R rows of a unit add R in L1 and at most R in L2; when others take
+    their place, R go and R come.
+    """
+    return Layout("bins", UNIT_GRID, (BinCounts(width),), Move(1, 1, cells=True), start)
+
+
+def distinct_layout(start: int, *, once: bool) -> Layout:
+    """A number of different values: one unit has at most R of them (``once``: the column names the unit)."""
+    return Layout("distinct", UNIT_GRID, (BinCounts(1),), Move(1, 1, once=once), start)
+
+
+def sum_layout(start: int, grid: Grid) -> Layout:
+    """clip_sum on its own: the sum of k = t + first*c."""
+    far = max(abs(grid.first), abs(grid.last))
+    across = max(grid.last, 0) - min(grid.first, 0)
+    return Layout("sum", grid, (Coordinate(b=grid.first, sums=((0, 1),)),), Move(far, across), start)
+
+
+def centred_layout(start: int, grid: Grid) -> Layout:
+    """clip_mean with a public n on its own: the sum of 2t - K, in half steps."""
+    k = grid.count
+    return Layout("centred", grid, (Coordinate(b=-k, sums=((0, 2),)),), Move(k, 2 * k), start)
+
+
+def block_layout(start: int, grid: Grid, *, missing_cell: bool) -> Layout:
+    """The simplex block: t, K*c - t and, if count() is asked of a column with gaps, K*(n - c).
+
+    Privacy: a row adds (t, K-t, 0) or (0, 0, K): exactly K in L1, whatever it holds, so each cell
+    needs the noise of sensitivity K only once. All cells come from one integer t; cells rounded
+    independently would add up to K+1 at ties.
+    """
+    k = grid.count
+    cells = (Coordinate(sums=((0, 1),)), Coordinate(b=k, sums=((0, -1),)))
+    return _simplex("block", start, grid, cells, k, (1, -1), missing_cell)
+
+
+def triple_layout(start: int, grid: Grid, *, missing_cell: bool) -> Layout:
+    """The block of a variance: the sums of (K-t)**2, 2t(K-t) and t**2.
+
+    Privacy: as :func:`block_layout`; a row adds ((K-t)**2, 2t(K-t), t**2), which sum to K**2 exactly.
+    """
+    k = grid.count
+    cells = (
+        Coordinate(b=k * k, sums=((0, -2 * k), (1, 1))),
+        Coordinate(sums=((0, 2 * k), (1, -2))),
+        Coordinate(sums=((1, 1),)),
+    )
+    return _simplex("block", start, grid, cells, k * k, (-1, 0, 1), missing_cell)
+
+
+def pair_layout(start: int, first: Grid, second: Grid) -> Layout:
+    """The block of a covariance: the sums of (K-s)(L-t), s(L-t), (K-s)t and st.
+
+    Privacy: as :func:`block_layout`; a row in which both are present adds K*L in L1, any other nothing.
+    """
+    k, m = first.count, second.count
+    cells = (
+        Coordinate(b=k * m, sums=((0, -m), (1, -k), (2, 1))),
+        Coordinate(sums=((0, m), (2, -1))),
+        Coordinate(sums=((1, k), (2, -1))),
+        Coordinate(sums=((2, 1),)),
+    )
+    layout = _simplex("pair", start, first, cells, k * m, (-1, 1, -1, 1), False)
+    return replace(layout, second=second)
+
+
+def weighted_layout(start: int, grid: Grid, weights: Grid) -> Layout:
+    """The block of a weighted mean: the sums of w*t, w*(K-t) and the weight that is left, (W-w)*K.
+
+    Privacy: as :func:`block_layout`; a row in which both are present adds W*K in L1, any other nothing.
+    The third cell is not released; leaving it out changes no guarantee.
+    """
+    k, w = grid.count, weights.count
+    cells = (Coordinate(sums=((1, 1),)), Coordinate(sums=((0, k), (1, -1))))
+    return _simplex("weighted", start, grid, cells, k * w, (1, -1), False)
+
+
+def vector_layout(start: int, step: Fraction, move: BallMove) -> Layout:
+    """The sums of the components of vectors."""
+    cells = tuple(Coordinate(sums=((i, 1),)) for i in range(move.dims))
+    return Layout("vector", Grid(step, -move.reach, move.reach, False), cells, move, start)
+
+
+def _simplex(
+    kind: str,
+    start: int,
+    grid: Grid,
+    cells: tuple[Coordinate, ...],
+    row: int,
+    places: tuple[int, ...],
+    missing_cell: bool,
+) -> Layout:
+    if missing_cell:
+        cells = (*cells, Coordinate(a=row, b=-row))
+    return Layout(kind, grid, cells, Move(row, row, cells=True), start, row, places)

@@ -17,8 +17,8 @@ from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Bounding, Measure
 from dpframe.layout.answers import Linear
-from dpframe.layout.families import ROWS, UNITS, Family, lay_out, widest
-from dpframe.layout.layouts import Layout, bins_layout, distinct_layout
+from dpframe.layout.families import ROWS, UNITS, Family, bins_layout, distinct_layout, lay_out, widest
+from dpframe.layout.layouts import Layout
 from dpframe.mechanisms.auto import Asked, choose, worst
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Chooser, Reach

@@ -12,7 +12,8 @@ from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
 from dpframe.layout.choices import ChoiceLayout, Points
 from dpframe.layout.families import Bounds, Family
-from dpframe.layout.layouts import UNIT_GRID, Move
+from dpframe.layout.grids import UNIT_GRID
+from dpframe.layout.sensitivity import Move
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Chooser, Reach
 from dpframe.statistics.base import Aggregate

@@ -14,8 +14,10 @@ from dpframe.frames.columns import Column
 from dpframe.frames.contract import Measure
 from dpframe.layout.answers import Answer
 from dpframe.layout.choices import Places
-from dpframe.layout.families import Bounds
-from dpframe.layout.layouts import Coordinate, Layout, Move, make_axis, make_grid, sum_layout
+from dpframe.layout.families import Bounds, sum_layout
+from dpframe.layout.grids import make_axis, make_grid
+from dpframe.layout.layouts import Coordinate, Layout
+from dpframe.layout.sensitivity import Move
 from dpframe.layout.tables import Index, Named
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Best, Reach, best

@@ -48,21 +48,21 @@ FAULTS = (
     # ---- sensitivity ----
     Fault(
         "half the sensitivity",
-        "layout/layouts.py",
+        "layout/sensitivity.py",
         "        m = rows * self.far\n        if not replace:",
         "        m = max(1, rows * self.far // 2)\n        if not replace:",
         _MOVE,
     ),
     Fault(
         "a replaced row moves one group, not two",
-        "layout/layouts.py",
+        "layout/sensitivity.py",
         "        if self.cells:\n            return 2 * groups * m, 2 * groups * m * m",
         "        if self.cells:\n            return groups * m, groups * m * m",
         _MOVE,
     ),
     Fault(
         "a replaced value moves a sum by the span only",
-        "layout/layouts.py",
+        "layout/families.py",
         '    across = max(grid.last, 0) - min(grid.first, 0)\n    return Layout("sum"',
         '    across = grid.last - grid.first\n    return Layout("sum"',
         _MOVE,
@@ -76,14 +76,14 @@ FAULTS = (
     ),
     Fault(
         "the block's cells sum to K + 1",
-        "layout/layouts.py",
+        "layout/families.py",
         'cells = (Coordinate(sums=((0, 1),)), Coordinate(b=k, sums=((0, -1),)))\n    return _simplex("block"',
         'cells = (Coordinate(sums=((0, 1),)), Coordinate(b=k + 1, sums=((0, -1),)))\n    return _simplex("block"',
         _MOVE,
     ),
     Fault(
         "bounds are moved inward to the grid",
-        "layout/layouts.py",
+        "layout/grids.py",
         "grid = Grid(step, floor(low / step), ceil(high / step), integer)",
         "grid = Grid(step, ceil(low / step), floor(high / step), integer)",
         (
@@ -163,7 +163,7 @@ FAULTS = (
     ),
     Fault(
         "a replaced vector moves a sum by its length only",
-        "layout/layouts.py",
+        "layout/sensitivity.py",
         "        m = rows * self.reach * (2 if replace else 1)\n        l1 =",
         "        m = rows * self.reach\n        l1 =",
         ("unit/statistics/test_vectors.py",),

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 import dpframe as dp
 from dpframe.audit import neighbours, questions, recording, tables
 from dpframe.audit.neighbours import LIBRARIES
-from dpframe.layout.layouts import Move
+from dpframe.layout.sensitivity import Move
 from dpframe.statistics.table import statistics
 
 AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
