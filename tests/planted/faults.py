@@ -34,7 +34,13 @@ class Fault:
 
 
 _MOVE = ("properties/test_sensitivity.py",)
-_SESSION = ("unit/session/test_session.py",)
+_SESSION = (
+    "unit/session/test_session.py",
+    "unit/session/test_processes.py",
+    "unit/session/test_account.py",
+    "unit/api/test_namespace.py",
+    "unit/session/test_silence.py",
+)
 _LEDGER = (
     "unit/session/test_session_ledger.py",
     "unit/ledger/test_ledger.py",
@@ -349,7 +355,7 @@ FAULTS = (
         "session/charging.py",
         "                after = _grants(chain, asked, label)\n                return _record(",
         "                after = _grants(chain, asked, label)\n            return _record(",
-        ("unit/session/test_session.py::test_nobody_gets_in_between_checking_and_recording",),
+        ("unit/session/test_processes.py::test_nobody_gets_in_between_checking_and_recording",),
     ),
     Fault(
         "the charge comes after the data",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from conftest import as_kind, as_polars, exact_integers
 from test_sensitivity import each_relation
-from test_units import counts_at
+from test_bounding import counts_at
 
 import dpframe as dp
 
