@@ -44,10 +44,19 @@ _SESSION = (
 _LEDGER = (
     "unit/session/test_session_ledger.py",
     "unit/ledger/test_ledger.py",
+    "unit/ledger/test_ledger_windows.py",
+    "unit/ledger/test_ledger_requests.py",
+    "unit/ledger/test_ledger_entries.py",
+    "unit/ledger/test_ledger_crashes.py",
     "unit/ledger/test_ledger_faults.py",
+    "unit/ledger/test_ledger_disk.py",
 )
 _UNITS = ("unit/planning/test_bounding.py",)
-_UNKNOWN = ("unit/mechanisms/test_thresholds.py",)
+_UNKNOWN = (
+    "unit/mechanisms/test_thresholds.py",
+    "unit/mechanisms/test_found_groups.py",
+    "unit/mechanisms/test_key_selection.py",
+)
 _EXACT = ("properties/test_oracle.py", "unit/engine/test_exact_integers.py")
 
 FAULTS = (
@@ -415,7 +424,12 @@ FAULTS = (
         "ledger/store.py",
         '            "synchronous = FULL",\n',
         '            "synchronous = OFF",\n',
-        ("unit/ledger/test_ledger.py",),
+        (
+            "unit/ledger/test_ledger.py",
+            "unit/ledger/test_ledger_windows.py",
+            "unit/ledger/test_ledger_requests.py",
+            "unit/ledger/test_ledger_entries.py",
+        ),
     ),
     Fault(
         "a ledger writes no anchor",
@@ -436,7 +450,12 @@ FAULTS = (
         "ledger/granting.py",
         '            if window_only and name != "total":',
         '            if name == "scope" or (window_only and name != "total"):',
-        ("unit/ledger/test_ledger.py",),
+        (
+            "unit/ledger/test_ledger.py",
+            "unit/ledger/test_ledger_windows.py",
+            "unit/ledger/test_ledger_requests.py",
+            "unit/ledger/test_ledger_entries.py",
+        ),
     ),
     Fault(
         "a retry is charged twice to the session",
@@ -450,7 +469,9 @@ FAULTS = (
         "ledger/granting.py",
         "        if ledger._answering(found):\n",
         "        if ledger._answering(found) and claim.request_id is None:\n",
-        ("unit/ledger/test_ledger.py::test_a_request_of_another_living_thread_is_busy_until_it_is_answered",),
+        (
+            "unit/ledger/test_ledger_requests.py::test_a_request_of_another_living_thread_is_busy_until_it_is_answered",
+        ),
     ),
     Fault(
         "an answer leaves before it is on disk",
