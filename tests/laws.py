@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpframe.mechanisms import ranks
+from dpframe.mechanisms import ranks, selection
 
 
 def log_law(gaps, sizes, rate) -> list[float]:
@@ -88,3 +88,28 @@ def alarm(observed, law, rate=1e-9) -> bool:
 
 def exp(x: list[float]) -> np.ndarray:
     return np.array([math.exp(v) for v in x])
+
+
+def exponential_law(utilities, sensitivity, eps, *, monotone: bool = False) -> np.ndarray:
+    """The probabilities of ``exponential``, from the sampler's integer weights."""
+    w = selection._weights(selection._exponents(utilities, sensitivity, eps, monotone), 1200)
+    total = sum(w)
+    return np.array([x / total for x in w])
+
+
+def permute_and_flip_law(utilities, sensitivity, eps, *, monotone: bool = False) -> np.ndarray:
+    """The probabilities of ``permute_and_flip``, from the sampler's weights (quadratic in candidates).
+
+    P(i) = w_i * E[1/(1 + N_i)], N_i the number of heads among the others, which is the integral over t
+    in [0, 1] of w_i * prod_{j != i} (1 - w_j + w_j t), a polynomial: Gauss-Legendre is exact for it.
+    """
+    z = selection._exponents(utilities, sensitivity, eps, monotone)
+    w = np.array([x / (1 << 1200) for x in selection._weights(z, 1200)])
+    x, dx = np.polynomial.legendre.leggauss(len(w) // 2 + 1)
+    t, dt = (x + 1) / 2, dx / 2
+    # Leave one factor out by products from either side: a factor may be 0.
+    factors = 1 - w[:, None] * (1 - t)
+    ones = np.ones((1, len(t)))
+    before = np.cumprod(np.concatenate([ones, factors[:-1]]), axis=0)
+    after = np.cumprod(np.concatenate([ones, factors[:0:-1]]), axis=0)[::-1]
+    return np.asarray(w * ((before * after) @ dt))

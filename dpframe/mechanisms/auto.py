@@ -13,12 +13,15 @@ from dpframe.errors import MechanismError
 from dpframe.mechanisms import certificate
 from dpframe.mechanisms.base import Mechanism, Noise, Target, checked_scale, sqrt_up
 from dpframe.mechanisms.coarse import STEPS, Coarse
+from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpframe.mechanisms.gaussian import Gaussian
+from dpframe.mechanisms.gaussian_classic import GaussianClassic
+from dpframe.mechanisms.laplace import Laplace
+from dpframe.mechanisms.registry import built_in
 from dpframe.mechanisms.registry import mechanism as find_mechanism
 from dpframe.mechanisms.staircase import Staircase
 
-VECTOR_LAWS = tuple(  # hold for vectors by theorem
-    f"dpframe.mechanisms.{name}" for name in ("laplace", "gaussian", "gaussian_classic", "discrete_gaussian")
-)
+VECTOR_LAWS = frozenset({Laplace, Gaussian, GaussianClassic, DiscreteGaussian})  # hold for vectors by theorem
 # What ``auto`` tries, simplest first. Not ``cactus`` (its first call takes seconds) nor ``gaussian_classic``
 # (never better than ``gaussian``). The mixtures are fitted number by number, and below MIXTURES_FROM they
 # gain nothing over the others.
@@ -27,6 +30,7 @@ MIXTURES = ("multi_gaussian", "quasi_gaussian", "flipped_huber")
 MIXTURES_FROM = Fraction(1, 10_000)
 LOSSES = ("rmse", "l1")
 Loss = Literal["rmse", "l1"]
+_STAIRCASES: dict[Loss, Staircase] = {"rmse": Staircase("rmse"), "l1": Staircase("l1")}
 WORTH = 0.98  # a law must have less loss than this part of a simpler one's
 
 
@@ -76,7 +80,8 @@ def choose(name: str, asked: Asked, loss: Loss = "rmse") -> Choice:
     asked for; of two within 2 % the simpler one, so that delta is left alone unless it gains more.
     """
     if name != "auto":
-        return Choice(name, _noises(cast(Any, find_mechanism(name)), asked))
+        mech = find_mechanism(name)
+        return Choice(name, _noises(cast(Any, mech), asked, built_in(mech)))
     return _auto(asked, loss)
 
 
@@ -85,7 +90,7 @@ def _auto(asked: Asked, loss: Loss) -> Choice:
     tried = []
     for name, mech in _candidates(asked, loss):
         try:
-            noises = _noises(cast(Any, mech), asked)
+            noises = _noises(cast(Any, mech), asked, True)
         except MechanismError as e:
             refused = e
             continue
@@ -114,14 +119,15 @@ def _candidates(asked: Asked, loss: Loss) -> list[tuple[str, Mechanism]]:
         names = AUTO + (MIXTURES if target.delta / asked.moving >= MIXTURES_FROM else ())
     else:
         names = ("laplace", "staircase")
-    return [(n, Staircase(loss) if n == "staircase" else find_mechanism(n)) for n in names]
+    return [(n, _STAIRCASES[loss] if n == "staircase" else find_mechanism(n)) for n in names]
 
 
 @lru_cache(maxsize=1024)
-def _noises(mech: Any, asked: Asked) -> tuple[Noise, ...]:
-    if type(mech).__module__ in VECTOR_LAWS:
+def _noises(mech: Any, asked: Asked, own: bool) -> tuple[Noise, ...]:
+    """Noise for every part; ``own`` is whether ``mech`` is this package's (``registry.built_in``)."""
+    if own and type(mech) in VECTOR_LAWS:
         return tuple(_calibrate(mech, asked.sensitivities, asked.moving, asked.target))
-    return tuple(_one_by_one(mech, f, asked.moving, asked.target) for f in asked.furthest)
+    return tuple(_one_by_one(mech, f, asked.moving, asked.target, own) for f in asked.furthest)
 
 
 def _calibrate(
@@ -131,22 +137,18 @@ def _calibrate(
     noises = []
     for l1, l2sq in sensitivities:
         size = Fraction(p * l1) if mech.norm == "L1" else sqrt_up(Fraction(p * l2sq))
-        noise = mech.calibrate(size, moving, target)
-        if not isinstance(noise, Noise):
-            raise MechanismError(
-                f"The mechanism {mech.name!r} returned a {type(noise).__name__}, not a Noise."
-            )
-        noises.append(noise)
+        noises.append(mech.calibrate(size, moving, target))
     return noises
 
 
-def _one_by_one(mech: Mechanism, furthest: int, moving: int, target: Target) -> Noise:
+def _one_by_one(mech: Mechanism, furthest: int, moving: int, target: Target, own: bool) -> Noise:
     """Calibrate a law that holds for one coordinate, and check that it does.
 
     Privacy: each of the ``moving`` coordinates has its share of the target, and all shares are charged
     (sequential composition). The law is asked on a coarse grid (see ``mechanisms.coarse``), where
-    a plug-in's claim is recomputed at every shift (the built-in laws are recomputed by the tests); of what
-    the event says about its law nothing else is believed.
+    a plug-in's claim is recomputed at every shift (built-in tables certify themselves when they are
+    calibrated, the other built-in laws hold by theorem); of what the event says about its law nothing else
+    is believed.
     """
     step = -(-furthest // STEPS)
     moves = -(-furthest // step)
@@ -155,7 +157,7 @@ def _one_by_one(mech: Mechanism, furthest: int, moving: int, target: Target) -> 
         target.delta / moving,
         None if target.rho is None else target.rho / moving,
     )
-    law = _checked(cast(Any, mech), moves, share)
+    law = _checked(cast(Any, mech), moves, share, own)
     e = law.event
     checked_scale(law.scale * step, Fraction(furthest), mech.name)  # draws are multiplied by the step
     kind = "pure" if e.eps is not None and not e.delta else ""
@@ -164,11 +166,11 @@ def _one_by_one(mech: Mechanism, furthest: int, moving: int, target: Target) -> 
 
 
 @lru_cache(maxsize=1024)
-def _checked(mech: Any, moves: int, target: Target) -> Noise:
+def _checked(mech: Any, moves: int, target: Target, own: bool) -> Noise:
     law = mech.calibrate(Fraction(moves), 1, target)
     if not isinstance(law, Noise):
         raise MechanismError(f"The mechanism {mech.name!r} returned a {type(law).__name__}, not a Noise.")
-    if not type(mech).__module__.startswith("dpframe.mechanisms."):
+    if not own:
         certificate.check(law, moves, mech.name)
         Coarse(law, 1, law.event).sample(2)  # refuses what are no draws, before anything is spent
     return law

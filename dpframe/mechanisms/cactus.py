@@ -35,8 +35,8 @@ import numpy as np
 from dpframe.errors import MechanismError
 from dpframe.mechanisms import fitting
 from dpframe.mechanisms.base import Floats, Norm, Shown, Target
-from dpframe.mechanisms.registry import register_mechanism
 from dpframe.mechanisms.table import TableNoise
+from dpframe.mechanisms.targets import approximate
 
 LEAST_EPS, LARGEST_EPS = Fraction(1, 10), Fraction(10)
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**6), Fraction(1, 10)
@@ -47,7 +47,6 @@ _MARGINS = (2.0**-18, 2.0**-14, 2.0**-11, 2.0**-8, 2.0**-5)  # of delta, tried i
 Loss = Literal["l1", "rmse"]
 
 
-@register_mechanism("cactus")
 class Cactus(Shown):
     """Numerically optimal noise; see the module.
 
@@ -65,22 +64,15 @@ class Cactus(Shown):
 
     def calibrate(self, sensitivity: Fraction, moving: int, target: Target) -> TableNoise:
         """Privacy: the law is used where its own delta, at every shift, is within the target's."""
-        if sensitivity <= 0:
-            raise MechanismError(f"cactus was asked for noise at sensitivity {sensitivity}.")
-        if target.eps is None:
+        eps, delta = approximate(self.name, sensitivity, target)
+        if not LEAST_EPS * (1 - _NEAR) <= eps <= LARGEST_EPS * (1 + _NEAR):
             raise MechanismError(
-                "cactus has no rho guarantee: it needs eps and delta. Hint: eps=1, delta=1e-6, or mechanism='gaussian'."
+                f"cactus is made for eps from 0.1 to 10 for a number; it was asked for {float(eps):.3g}."
+                f" Hint: mechanism='{'laplace' if eps < 1 else 'staircase'}'."
             )
-        if target.delta <= 0:
-            raise MechanismError("cactus needs a delta. Hint: delta=1e-6, or mechanism='staircase'.")
-        if not LEAST_EPS * (1 - _NEAR) <= target.eps <= LARGEST_EPS * (1 + _NEAR):
+        if not LEAST_DELTA * (1 - _NEAR) <= delta <= LARGEST_DELTA * (1 + _NEAR):
             raise MechanismError(
-                f"cactus is made for eps from 0.1 to 10 for a number; it was asked for {float(target.eps):.3g}."
-                f" Hint: mechanism='{'laplace' if target.eps < 1 else 'staircase'}'."
-            )
-        if not LEAST_DELTA * (1 - _NEAR) <= target.delta <= LARGEST_DELTA * (1 + _NEAR):
-            raise MechanismError(
-                f"cactus is made for delta from 1e-6 to 0.1 for a number; it was asked for {float(target.delta):.3g}."
+                f"cactus is made for delta from 1e-6 to 0.1 for a number; it was asked for {float(delta):.3g}."
                 " Hint: mechanism='staircase' or 'multi_gaussian'."
             )
         if sensitivity > MOST_STEPS:

@@ -27,8 +27,8 @@ import numpy.typing as npt
 
 from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
-from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Shown, Target, checked_scale, float_up, sqrt_up
-from dpframe.mechanisms.registry import register_mechanism
+from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Shown, Target, checked_scale
+from dpframe.mechanisms.targets import zcdp_sigma
 from dpframe.noise.strips import sampler
 
 _TABLE = 1024.0  # up to this sigma sums are taken term by term
@@ -125,7 +125,6 @@ class DiscreteGaussianNoise(Noise):
         return 2 * math.fsum((k * self._right).tolist()) / self._total
 
 
-@register_mechanism("discrete_gaussian")
 class DiscreteGaussian(Shown):
     """Discrete Gaussian noise; see the module."""
 
@@ -139,7 +138,7 @@ class DiscreteGaussian(Shown):
                 "discrete_gaussian is calibrated by rho alone: the formula for eps and delta does not hold for it."
                 " Hint: rho=0.05, or mechanism='gaussian'"
             )
-        sigma = Fraction(float_up(sqrt_up(sensitivity**2 / (2 * target.rho))))
+        sigma = zcdp_sigma(sensitivity, target.rho)
         cost = Event(
             None, Fraction(0), target.rho, None, "discrete_gaussian", max(1, int(sensitivity)), moving
         )

@@ -24,6 +24,7 @@ from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Floats, Target
 from dpframe.mechanisms.table import BITS, TableNoise
+from dpframe.mechanisms.targets import approximate
 
 SLACK = 1e-14
 LARGEST_EPS = 80  # beyond it e**eps times a probability leaves float64's room
@@ -43,27 +44,22 @@ def asked(sensitivity: Fraction, target: Target, name: str) -> tuple[int, float,
     MechanismError
         For rho targets, no delta, or a sensitivity or delta that a table can't serve.
     """
-    if sensitivity <= 0:
-        raise MechanismError(f"{name} was asked for noise at sensitivity {sensitivity}.")
-    if target.eps is None:
-        raise MechanismError(f"{name} has no rho guarantee of its own. Hint: mechanism='gaussian' with rho.")
-    if target.delta <= 0:
-        raise MechanismError(f"{name} needs a delta. Hint: delta=1e-6, or mechanism='laplace'.")
-    if target.delta < LEAST_DELTA or target.delta >= 1:
+    eps, delta = approximate(name, sensitivity, target)
+    if not LEAST_DELTA <= delta < 1:
         raise MechanismError(
             f"{name} is certified in float64, for delta from {LEAST_DELTA:g} to 1; it was asked for"
-            f" {float(target.delta):.3g}. Hint: mechanism='gaussian'."
+            f" {float(delta):.3g}. Hint: mechanism='gaussian'."
         )
-    if target.eps > LARGEST_EPS:
+    if eps > LARGEST_EPS:
         raise MechanismError(
             f"{name} is fitted number by number, for eps up to {LARGEST_EPS}; it was asked for"
-            f" {float(target.eps):.6g}. Hint: mechanism='laplace'."
+            f" {float(eps):.6g}. Hint: mechanism='laplace'."
         )
     if sensitivity > 1 << 10:
         raise MechanismError(
             f"{name} lives on a coarse grid of at most 1024 steps to a sensitivity. Hint: mechanism='laplace'."
         )
-    return math.ceil(sensitivity), float(target.eps), float(target.delta)
+    return math.ceil(sensitivity), float(eps), float(delta)
 
 
 def deltas(half: Floats, eps: float, shifts: Sequence[int]) -> Floats:

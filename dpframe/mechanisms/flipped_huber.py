@@ -28,7 +28,6 @@ import numpy as np
 from dpframe.mechanisms import fitting
 from dpframe.mechanisms.base import Floats, Norm, Shown, Target
 from dpframe.mechanisms.gaussian import analytic_sigma
-from dpframe.mechanisms.registry import register_mechanism
 from dpframe.mechanisms.table import TableNoise
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -120,7 +119,6 @@ def rounded(a: float, gamma: float, eps: float, delta: float) -> Floats:
     return fitting.cut(p / (2 * p.sum() - p[0]), eps, delta)
 
 
-@register_mechanism("flipped_huber")
 class FlippedHuber(Shown):
     """Flipped Huber noise; see the module."""
 

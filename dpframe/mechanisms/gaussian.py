@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpframe.accounting.conversion import analytic_delta
-from dpframe.accounting.events import Event, round_up
+from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import (
     Floats,
@@ -37,9 +37,8 @@ from dpframe.mechanisms.base import (
     Target,
     checked_scale,
     float_up,
-    sqrt_up,
 )
-from dpframe.mechanisms.registry import register_mechanism
+from dpframe.mechanisms.targets import gaussian_cost, zcdp_sigma
 from dpframe.noise.strips import sampler
 
 
@@ -113,7 +112,6 @@ class RoundedGaussian(Noise):
         return 2 * float(np.sum(self.cdf(-k)))
 
 
-@register_mechanism("gaussian")
 class Gaussian(Shown):
     """Rounded Gaussian noise; see the module."""
 
@@ -123,13 +121,12 @@ class Gaussian(Shown):
     def calibrate(self, sensitivity: Fraction, moving: int, target: Target) -> RoundedGaussian:
         """Privacy: sigma is rounded up, rho is computed from the rounded sigma and rounded up."""
         if target.rho is not None:
-            sigma = Fraction(float_up(sqrt_up(sensitivity**2 / (2 * target.rho))))
+            sigma = zcdp_sigma(sensitivity, target.rho)
             cost = Event(None, Fraction(0), target.rho, None, "gaussian", 0, moving)
         elif target.eps is not None and target.delta > 0:
             unit = Fraction(analytic_sigma(target.eps, target.delta))
             sigma = Fraction(float_up(sensitivity * unit))
-            rho = round_up(1 / (2 * unit**2))
-            cost = Event(target.eps, target.delta, rho, Fraction(0), "gaussian", 0, moving)
+            cost = gaussian_cost(target, unit, moving)
         else:
             raise MechanismError(
                 "gaussian noise has no pure guarantee: it needs delta or rho. Hint: delta=1e-6, or rho=0.05,"

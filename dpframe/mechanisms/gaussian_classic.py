@@ -23,11 +23,10 @@ import math
 from fractions import Fraction
 
 from dpframe.accounting.conversion import analytic_delta
-from dpframe.accounting.events import Event, round_up
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Norm, Shown, Target, checked_scale, float_up
 from dpframe.mechanisms.gaussian import RoundedGaussian
-from dpframe.mechanisms.registry import register_mechanism
+from dpframe.mechanisms.targets import gaussian_cost
 
 
 def classic_sigma(eps: Fraction, delta: Fraction) -> float:
@@ -37,7 +36,6 @@ def classic_sigma(eps: Fraction, delta: Fraction) -> float:
     return math.sqrt(2 * log) / float(eps)
 
 
-@register_mechanism("gaussian_classic")
 class GaussianClassic(Shown):
     """Rounded Gaussian noise by the textbook formula; see the module."""
 
@@ -59,7 +57,5 @@ class GaussianClassic(Shown):
                 f" eps < 1, and its true delta here is {true:.6g}, not {float(target.delta):.6g}."
                 " Hint: mechanism='gaussian'"
             )
-        sigma = Fraction(float_up(sensitivity * Fraction(unit)))
-        rho = round_up(1 / (2 * Fraction(unit) ** 2))
-        cost = Event(target.eps, target.delta, rho, Fraction(0), "gaussian", 0, moving)
-        return RoundedGaussian(checked_scale(sigma, sensitivity, self.name), cost)
+        sigma = checked_scale(Fraction(float_up(sensitivity * Fraction(unit))), sensitivity, self.name)
+        return RoundedGaussian(sigma, gaussian_cost(target, Fraction(unit), moving))

@@ -23,11 +23,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpframe.accounting.conversion import eps_of_pure_rho, pure_rho
 from dpframe.accounting.events import Event
-from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Shown, Target, checked_scale
-from dpframe.mechanisms.registry import register_mechanism
+from dpframe.mechanisms.targets import pure
 from dpframe.noise.strips import sampler
 
 
@@ -98,7 +96,6 @@ class DiscreteLaplace(Noise):
         return 1 / math.sinh(self._rate) if self._rate < 700 else 0.0
 
 
-@register_mechanism("laplace")
 class Laplace(Shown):
     """Discrete Laplace noise; see the module."""
 
@@ -106,16 +103,6 @@ class Laplace(Shown):
     norm: Norm = "L1"
 
     def calibrate(self, sensitivity: Fraction, moving: int, target: Target) -> DiscreteLaplace:
-        """Privacy: b = Delta1/eps exactly, as a rational; a delta in the target is not used or charged."""
-        steps = max(1, int(sensitivity))
-        if target.eps is not None:
-            eps = target.eps
-            cost = Event(eps, Fraction(0), pure_rho(eps), None, "laplace", steps, moving)
-        elif target.rho is not None:
-            eps = eps_of_pure_rho(target.rho)
-            if eps <= 0:
-                raise MechanismError("rho is too small to draw noise for.")
-            cost = Event(None, Fraction(0), target.rho, None, "laplace", steps, moving)
-        else:
-            raise MechanismError("laplace needs eps or rho.")
+        """Privacy: b = Delta1/eps exactly, as a rational."""
+        eps, cost = pure(self.name, target, "laplace", max(1, int(sensitivity)), moving)
         return DiscreteLaplace(checked_scale(sensitivity / eps, sensitivity, self.name), cost)

@@ -30,7 +30,6 @@ import numpy as np
 from dpframe.mechanisms import fitting
 from dpframe.mechanisms.base import Floats, Norm, Shown, Target
 from dpframe.mechanisms.gaussian import analytic_sigma
-from dpframe.mechanisms.registry import register_mechanism
 from dpframe.mechanisms.table import TableNoise
 
 
@@ -97,7 +96,6 @@ def mixture(sigma: float, steps: int, eps: float, delta: float, bumps: int | Non
     return fitting.cut(p, eps, delta)
 
 
-@register_mechanism("multi_gaussian")
 class MultiGaussian(Shown):
     """Multi-Gaussian noise; see the module."""
 

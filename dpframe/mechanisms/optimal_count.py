@@ -25,9 +25,9 @@ from dpframe.accounting.conversion import pure_rho
 from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Norm, Shown, Target
-from dpframe.mechanisms.registry import register_mechanism
 from dpframe.mechanisms.table import TableNoise
-from dpframe.noise.strips import _fixed_exp_minus
+from dpframe.mechanisms.targets import approximate
+from dpframe.noise.exponentials import fixed_exp_minus
 
 FINE = 192  # bits of the fixed point in which weights are computed
 LONGEST = 1 << 18  # weights of a table
@@ -51,25 +51,16 @@ def request(name: str, sensitivity: Fraction, target: Target) -> Request:
     Privacy: the margins (a relative 2**-32 of eps, 2**-30 of delta, and 2**-38 in eps) are a thousand times
     the rounding of the weights and of the certificate that recomputes them. An eps above 40 gets the law of 40.
     """
-    if sensitivity <= 0:
-        raise MechanismError(f"{name} was asked for noise at sensitivity {sensitivity}.")
-    if target.eps is None:
+    asked, delta = approximate(name, sensitivity, target)
+    if not _LEAST_DELTA <= delta < 1:
         raise MechanismError(
-            f"{name} has no rho guarantee: it needs eps and delta. Hint: eps=1, delta=1e-6, or mechanism='gaussian'."
-        )
-    if target.delta <= 0:
-        raise MechanismError(
-            f"{name} noise has no pure guarantee: it needs delta. Hint: delta=1e-6, or mechanism='laplace'."
-        )
-    if not _LEAST_DELTA <= target.delta < 1:
-        raise MechanismError(
-            f"{name} can't be had at delta={float(target.delta):.3g}; its share of delta lies in [1e-18, 1)."
+            f"{name} can't be had at delta={float(delta):.3g}; its share of delta lies in [1e-18, 1)."
             " Hint: delta=1e-6, or mechanism='laplace'."
         )
-    eps = min(target.eps, _LARGEST_EPS)
+    eps = min(asked, _LARGEST_EPS)
     eps -= min(eps / 1024, eps / 2**32 + Fraction(1, 2**38))
-    cost = Event(target.eps, target.delta, pure_rho(target.eps))
-    return Request(math.ceil(sensitivity), eps, target.delta * (1 - Fraction(1, 2**30)), cost)
+    cost = Event(asked, delta, pure_rho(asked))
+    return Request(math.ceil(sensitivity), eps, delta * (1 - Fraction(1, 2**30)), cost)
 
 
 def check_length(name: str, steps: int) -> None:
@@ -82,7 +73,7 @@ def check_length(name: str, steps: int) -> None:
 
 def powers(rate: Fraction, count: int) -> list[int]:
     """exp(-rate)**i for i < count, in units of 2**-FINE, each within 2 i + 1 units."""
-    q, w, out = _fixed_exp_minus(rate, FINE), 1 << FINE, []
+    q, w, out = fixed_exp_minus(rate, FINE), 1 << FINE, []
     for _ in range(count):
         out.append(w)
         w = (w * q) >> FINE
@@ -103,7 +94,6 @@ def whole(fine: list[int]) -> tuple[int, ...]:
     return tuple(-(-w >> shift) for w in fine)
 
 
-@register_mechanism("optimal_count")
 class OptimalCount(Shown):
     """The optimal law for counts; see the module."""
 
@@ -119,7 +109,7 @@ class OptimalCount(Shown):
             )
         r = request(self.name, sensitivity, target)
         one = 1 << FINE
-        q = _fixed_exp_minus(r.eps, FINE)
+        q = fixed_exp_minus(r.eps, FINE)
         d = int(r.delta * one)
         p0 = ((one - q + ((2 * d * q) >> FINE)) << FINE) // (one + q)
         last = max(1, math.ceil((math.log(p0 / one) - math.log(d / one)) / float(r.eps)))

@@ -31,7 +31,6 @@ from dpframe.mechanisms import fitting
 from dpframe.mechanisms.base import Floats, Norm, Shown, Target
 from dpframe.mechanisms.gaussian import analytic_sigma
 from dpframe.mechanisms.multi_gaussian import cells
-from dpframe.mechanisms.registry import register_mechanism
 from dpframe.mechanisms.table import TableNoise
 
 
@@ -47,7 +46,6 @@ def rounded(sigma: float, steps: int, eps: float, delta: float) -> Floats:
     return fitting.cut(p / (2 * p.sum() - p[0]), eps, delta)
 
 
-@register_mechanism("quasi_gaussian")
 class QuasiGaussian(Shown):
     """Quasi-Gaussian noise; see the module."""
 

@@ -26,7 +26,7 @@ _LAWS = {
     "flipped_huber": "FlippedHuber",
     "cactus": "Cactus",
 }
-_BUILT_IN = {name: (f"dpframe.mechanisms.{name}", cls) for name, cls in _LAWS.items()}
+_own: dict[str, base.Mechanism] = {}  # built-in ones, made here and nowhere else
 _registered: dict[str, base.Mechanism] = {}
 
 T = TypeVar("T", bound=type)
@@ -71,7 +71,7 @@ def register_mechanism(name: str) -> Callable[[T], T]:
 
 @checked(example="dp.unregister_mechanism('mine')")
 def unregister_mechanism(name: str) -> None:
-    """Forget a registered mechanism. The built-in ones come back when they are next asked for.
+    """Forget a registered mechanism. The built-in ones stay.
 
     Parameters
     ----------
@@ -111,13 +111,12 @@ def mechanism(name: str) -> base.Mechanism:
     >>> dp.mechanism("gaussian").norm
     'L2'
     """
+    if name in _LAWS:
+        if name not in _own:
+            made = getattr(import_module(f"dpframe.mechanisms.{name}"), _LAWS[name])()
+            _own.setdefault(name, made)
+        return _own[name]
     if name in _registered:
-        return _registered[name]
-    if name in _BUILT_IN:
-        module, cls = _BUILT_IN[name]
-        loaded = getattr(import_module(module), cls)  # registers itself when it is first imported
-        if name not in _registered:
-            _add(name, loaded(), module)
         return _registered[name]
     found = [p for p in entry_points(group=GROUP) if p.name == name]
     if not found:
@@ -137,6 +136,15 @@ def mechanism(name: str) -> base.Mechanism:
     return _registered[name]
 
 
+def built_in(mech: object) -> bool:
+    """Whether ``mech`` is one of this package's own mechanisms: the very object that :func:`mechanism` made.
+
+    Privacy: what a class is called, where it says it comes from and what it inherits prove nothing about its
+    noise; so a claim is believed for these objects only, and recomputed for all others.
+    """
+    return any(mech is own for own in _own.values())
+
+
 def names() -> list[str]:
     """The names that :func:`~dpframe.mechanism` knows, plug-ins included.
 
@@ -151,7 +159,7 @@ def names() -> list[str]:
     >>> {"laplace", "gaussian", "staircase"} <= set(dp.mechanisms())
     True
     """
-    return sorted({*_BUILT_IN, *_registered, *(p.name for p in entry_points(group=GROUP))})
+    return sorted({*_LAWS, *_registered, *(p.name for p in entry_points(group=GROUP))})
 
 
 def _owner(p: EntryPoint) -> str:
@@ -162,8 +170,10 @@ def _owner(p: EntryPoint) -> str:
 def _add(name: str, mech: object, owner: str) -> None:
     here = (type(mech).__module__, type(mech).__qualname__)
     taken = _registered.get(name)
-    has = _BUILT_IN.get(name) or (taken and (type(taken).__module__, type(taken).__qualname__))
-    if has and has != here:
+    has = taken and (type(taken).__module__, type(taken).__qualname__)
+    if name in _LAWS:
+        raise MechanismError(f"{owner} wants the name {name!r}, which a built-in mechanism has.")
+    if has and has != here:  # the same class again is a notebook's cell run twice
         raise MechanismError(f"{owner} wants the name {name!r}, which {'.'.join(has)} has.")
     if not isinstance(mech, base.Mechanism):
         missing = [part for part in ("name", "norm", "calibrate") if not hasattr(mech, part)]

@@ -37,12 +37,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpframe.accounting.conversion import pure_rho
-from dpframe.accounting.events import Event, rational, round_up
+from dpframe.accounting.events import rational
 from dpframe.errors import InputError, typed
-from dpframe.mechanisms.base import Floats, Ints
+from dpframe.mechanisms.base import Ints
 from dpframe.noise import source
-from dpframe.noise.strips import _exp_minus, _fixed_exp_minus
+from dpframe.noise.exponentials import exp_minus, fixed_exp_minus
 
 Utilities = Sequence[int] | Sequence[Fraction] | npt.NDArray[np.integer[Any]]
 Exact = int | Fraction
@@ -71,7 +70,7 @@ def exponential(
     -------
     int
 
-    Privacy: eps-DP, and eps**2/8-zCDP (:func:`exponential_event`). Between neighbours, the log-ratio of
+    Privacy: eps-DP, and eps**2/8-zCDP. Between neighbours, the log-ratio of
     exp(s u_i) moves over a range of at most eps (monotone: by s*sensitivity one way), and the sum's
     part is common to all i.
 
@@ -90,7 +89,7 @@ def permute_and_flip(
 ) -> int:
     """Choose an index by permute and flip; parameters as of :func:`exponential`.
 
-    Privacy: eps-DP, and eps*tanh(eps/2)-zCDP as anything eps-DP is (:func:`permute_and_flip_event`); the
+    Privacy: eps-DP, and eps*tanh(eps/2)-zCDP as anything eps-DP is; the
     eps**2/8 of the exponential mechanism is not claimed for it.
 
     Examples
@@ -129,58 +128,6 @@ def below(n: int) -> int:
 def heads(gap: int, rate: Fraction) -> bool:
     """One coin that is heads with probability exp(-rate * gap), exactly."""
     return bool(_coins(_Exponents(np.array([gap], dtype=np.int64), rate))[0])
-
-
-def exponential_event(eps: Fraction) -> Event:
-    """What one draw of :func:`exponential` costs."""
-    return Event(eps, Fraction(0), min(round_up(eps**2 / 8), pure_rho(eps)), kind="pure")
-
-
-def permute_and_flip_event(eps: Fraction) -> Event:
-    """What one draw of :func:`permute_and_flip` costs."""
-    return Event(eps, Fraction(0), pure_rho(eps), kind="pure")
-
-
-def exponential_law(
-    utilities: Utilities, sensitivity: int | Fraction, eps: float | Fraction, *, monotone: bool = False
-) -> Floats:
-    """The probabilities of :func:`exponential`, from the sampler's integer weights.
-
-    Examples
-    --------
-    >>> from dpframe.mechanisms.selection import exponential_law
-    >>> exponential_law([100, 95, 80, 50, 10], 1, 0.1, monotone=True).round(6).tolist()
-    [0.571844, 0.346841, 0.077391, 0.003853, 7.1e-05]
-    """
-    w = _weights(_exponents(utilities, sensitivity, eps, monotone), 1200)
-    total = sum(w)
-    return np.array([x / total for x in w])
-
-
-def permute_and_flip_law(
-    utilities: Utilities, sensitivity: int | Fraction, eps: float | Fraction, *, monotone: bool = False
-) -> Floats:
-    """The probabilities of :func:`permute_and_flip`, from the sampler's weights (quadratic in candidates).
-
-    P(i) = w_i * E[1/(1 + N_i)], N_i the number of heads among the others, which is the integral over t
-    in [0, 1] of w_i * prod_{j != i} (1 - w_j + w_j t), a polynomial: Gauss-Legendre is exact for it.
-
-    Examples
-    --------
-    >>> from dpframe.mechanisms.selection import permute_and_flip_law
-    >>> permute_and_flip_law([100, 95, 80, 50, 10], 1, 0.1, monotone=True).round(6).tolist()
-    [0.654554, 0.288938, 0.053879, 0.002582, 4.7e-05]
-    """
-    z = _exponents(utilities, sensitivity, eps, monotone)
-    w = np.array([x / (1 << 1200) for x in _weights(z, 1200)])
-    x, dx = np.polynomial.legendre.leggauss(len(w) // 2 + 1)
-    t, dt = (x + 1) / 2, dx / 2
-    # Leave one factor out by products from either side: a factor may be 0.
-    factors = 1 - w[:, None] * (1 - t)
-    ones = np.ones((1, len(t)))
-    before = np.cumprod(np.concatenate([ones, factors[:-1]]), axis=0)
-    after = np.cumprod(np.concatenate([ones, factors[:0:-1]]), axis=0)[::-1]
-    return np.asarray(w * ((before * after) @ dt))
 
 
 # ---- exponents ----
@@ -237,7 +184,7 @@ def _weights(z: _Exponents, bits: int) -> list[int]:
     for i in range(len(z)):
         zi = z[i]
         if zi not in known:
-            known[zi] = _fixed_exp_minus(zi, bits) if 0 < zi < bits else int(zi == 0) << bits
+            known[zi] = fixed_exp_minus(zi, bits) if 0 < zi < bits else int(zi == 0) << bits
         out.append(known[zi])
     return out
 
@@ -298,9 +245,9 @@ def _coin_exactly(z: Fraction, word: int) -> bool:
     n, digits = 64, 50
     while True:
         if z < n:
-            if Fraction(word + 1, 1 << n) <= _exp_minus(z, digits, up=False):
+            if Fraction(word + 1, 1 << n) <= exp_minus(z, digits, up=False):
                 return True
-            if Fraction(word, 1 << n) >= _exp_minus(z, digits, up=True):
+            if Fraction(word, 1 << n) >= exp_minus(z, digits, up=True):
                 return False
         elif word:  # exp(-z) < 2**-n
             return False

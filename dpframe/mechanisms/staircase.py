@@ -28,11 +28,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpframe.accounting.conversion import eps_of_pure_rho, pure_rho
 from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Shown, Target, checked_scale
-from dpframe.mechanisms.registry import register_mechanism
+from dpframe.mechanisms.targets import pure
 from dpframe.noise import source
 from dpframe.noise.strips import sampler
 
@@ -126,7 +125,6 @@ class StaircaseNoise(Noise):
         return float(_moments(self.width, np.array([float(self.near)]), self._rate)[0][0])
 
 
-@register_mechanism("staircase")
 class Staircase(Shown):
     """Staircase noise; see the module.
 
@@ -143,17 +141,8 @@ class Staircase(Shown):
         self.loss = loss
 
     def calibrate(self, sensitivity: Fraction, moving: int, target: Target) -> StaircaseNoise:
-        """Privacy: eps is used exactly, as a rational; a delta in the target is not used or charged."""
-        if target.eps is not None:
-            eps = target.eps
-            cost = Event(eps, Fraction(0), pure_rho(eps), kind="pure")
-        elif target.rho is not None:
-            eps = eps_of_pure_rho(target.rho)
-            cost = Event(None, Fraction(0), target.rho, kind="pure")
-        else:
-            raise MechanismError("staircase needs eps or rho. Hint: eps=1")
-        if eps <= 0:
-            raise MechanismError("The target is too small to draw noise for. Hint: eps=1")
+        """Privacy: eps is used exactly, as a rational, on levels as wide as the sensitivity, rounded up."""
+        eps, cost = pure(self.name, target, "pure")
         checked_scale(sensitivity / eps, sensitivity, self.name)
         width = math.ceil(sensitivity)
         if width > WIDEST_LEVEL:

@@ -23,11 +23,9 @@ from fractions import Fraction
 
 from dpframe.mechanisms.base import Norm, Shown, Target
 from dpframe.mechanisms.optimal_count import FINE, check_length, powers, request, whole
-from dpframe.mechanisms.registry import register_mechanism
 from dpframe.mechanisms.table import TableNoise
 
 
-@register_mechanism("truncated_laplace")
 class TruncatedLaplace(Shown):
     """Discrete Laplace noise of bounded size; see the module."""
 

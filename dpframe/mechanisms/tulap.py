@@ -21,11 +21,9 @@ from fractions import Fraction
 
 from dpframe.mechanisms.base import Norm, Shown, Target
 from dpframe.mechanisms.optimal_count import FINE, check_length, powers, request, whole
-from dpframe.mechanisms.registry import register_mechanism
 from dpframe.mechanisms.table import TableNoise
 
 
-@register_mechanism("tulap")
 class Tulap(Shown):
     """Rounded Tulap noise; see the module."""
 

@@ -53,7 +53,6 @@ above ``2**55`` is refused by the caller.
 from __future__ import annotations
 
 from bisect import bisect_right
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
@@ -62,6 +61,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpframe.noise import source
+from dpframe.noise.exponentials import exp_minus, fixed_exp_minus
 
 Shape = Literal["linear", "square", "lattice"]
 SMALLEST_SCALE = Fraction(1, 64)
@@ -166,9 +166,9 @@ class StripSampler:
         least = 1 << 32
         r = self._ratio
         if not self._square:
-            step, growth = _fixed_exp_minus(r, one), 1 << one
+            step, growth = fixed_exp_minus(r, one), 1 << one
         else:  # w_{V+1} / w_V = exp(-r**2 (2V + 1) / 2)
-            step, growth = _fixed_exp_minus(r * r / 2, one), _fixed_exp_minus(r * r, one)
+            step, growth = fixed_exp_minus(r * r / 2, one), fixed_exp_minus(r * r, one)
         w, total, sums = 1 << one, 0, []
         while w >= least:
             sums.append(total)
@@ -198,10 +198,8 @@ class StripSampler:
         if self._lattice and place == 0:
             return True
         while True:
-            least = _exp_minus(
-                self._exponent(strip, Fraction(place + growth, 1 << n_place)), digits, up=False
-            )
-            most = _exp_minus(self._exponent(strip, Fraction(place, 1 << n_place)), digits, up=True)
+            least = exp_minus(self._exponent(strip, Fraction(place + growth, 1 << n_place)), digits, up=False)
+            most = exp_minus(self._exponent(strip, Fraction(place, 1 << n_place)), digits, up=True)
             if Fraction(word + 1, 1 << n_word) <= least:
                 return True
             if Fraction(word, 1 << n_word) >= most:
@@ -214,19 +212,6 @@ class StripSampler:
     def _exponent(self, strip: int, u: Fraction) -> Fraction:
         r = self._ratio
         return r * r * u * (2 * strip + u) / 2 if self._square else r * u
-
-
-def _exp_minus(z: Fraction, digits: int, *, up: bool) -> Fraction:
-    """Bound exp(-z) from above (``up``) or below, to about ``digits`` places."""
-    ctx = Context(prec=digits, rounding=ROUND_FLOOR if up else ROUND_CEILING)
-    nearest = Context(prec=digits).exp(ctx.divide(Decimal(z.numerator), Decimal(z.denominator)).copy_negate())
-    slack = Fraction(4, 10**digits)  # Decimal.exp is right to half a unit in the last place
-    return Fraction(nearest) * (1 + slack if up else 1 - slack)
-
-
-def _fixed_exp_minus(z: Fraction, bits: int) -> int:
-    """exp(-z) in units of ``2**-bits``, rounded down, within 2 units."""
-    return int(_exp_minus(z, bits // 3 + 4, up=False) * (1 << bits))
 
 
 def _log2_floor(x: Fraction) -> int:

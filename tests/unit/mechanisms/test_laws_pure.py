@@ -385,7 +385,7 @@ def test_targets_that_a_finite_law_cannot_serve(name):
     mech = dp.mechanism(name)
     one = Fraction(1)
     for target, words in (
-        (Target(one), "needs delta. Hint"),
+        (Target(one), "needs a delta. Hint"),
         (Target(rho=one), "no rho guarantee.*Hint"),
         (Target(one, Fraction(1, 10**30)), r"share of delta lies.*Hint"),
         (Target(Fraction(1, 10**7), Fraction(1, 10**6)), "would need a table.*Hint"),

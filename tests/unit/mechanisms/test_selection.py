@@ -14,17 +14,16 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from laws import exponential_law, permute_and_flip_law
 from scipy import stats
 
 import dpframe as dp
 from dpframe.mechanisms import selection
+from dpframe.mechanisms.base import Target
+from dpframe.mechanisms.choosers import Reach, largest
 from dpframe.mechanisms.selection import (
     exponential,
-    exponential_event,
-    exponential_law,
     permute_and_flip,
-    permute_and_flip_event,
-    permute_and_flip_law,
 )
 from dpframe.noise import source
 
@@ -135,7 +134,7 @@ def test_guarantees_recomputed_at_300_pairs(choose, law, monotone):
     """Laws by their definitions at both neighbours: log-ratios at most eps, D_alpha at most alpha*rho."""
     rng = np.random.default_rng(7)
     definition = by_exponential if law is exponential_law else by_permutations
-    event = exponential_event if law is exponential_law else permute_and_flip_event
+    mechanism = "exponential" if law is exponential_law else "permute_and_flip"
     closest = 0.0
     for i in range(300):
         eps = [Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4)][i % 5]
@@ -148,7 +147,7 @@ def test_guarantees_recomputed_at_300_pairs(choose, law, monotone):
         ratio = np.log(p) - np.log(q)
         closest = max(closest, np.abs(ratio).max() / float(eps))
         assert np.abs(ratio).max() <= float(eps) * (1 + 1e-12)
-        cost = event(eps)
+        cost = largest(2, 1, Reach(), Target(eps), mechanism).event
         assert cost.eps == eps
         for a in (1.01, 1.5, 2, 4, 16, 64):
             for x, y in ((p, q), (q, p)):
@@ -158,12 +157,14 @@ def test_guarantees_recomputed_at_300_pairs(choose, law, monotone):
 
 
 def test_events():
-    assert exponential_event(Fraction(1)).rho == Fraction(1, 8)
-    assert float(permute_and_flip_event(Fraction(1)).rho) == pytest.approx(math.tanh(0.5))
-    assert float(exponential_event(Fraction(20)).rho) == pytest.approx(
-        20, rel=1e-6
-    )  # the lesser of two bounds
-    assert exponential_event(Fraction(1)).delta == 0
+    drawn, flipped = (
+        [largest(2, 1, Reach(), Target(Fraction(eps)), name).event for eps in (1, 20)]
+        for name in ("exponential", "permute_and_flip")
+    )
+    assert drawn[0].rho == Fraction(1, 8)
+    assert float(flipped[0].rho) == pytest.approx(math.tanh(0.5))
+    assert float(drawn[1].rho) == pytest.approx(20, rel=1e-6)  # the lesser of two bounds
+    assert {e.delta for e in drawn + flipped} == {0}
 
 
 @pytest.mark.parametrize("eps", [0.1, 0.5, 1, 3])

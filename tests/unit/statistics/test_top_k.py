@@ -13,12 +13,11 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import as_kind, as_polars
-from laws import alarm
+from laws import alarm, exponential_law, permute_and_flip_law
 
 import dpframe as dp
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Largest, Reach, largest
-from dpframe.mechanisms.selection import exponential_law, permute_and_flip_law
 
 COUNTS = [100, 95, 80, 50, 10]
 RELATIONS = ("add_remove", "replace_one")
