@@ -1,4 +1,4 @@
-"""What the tests of a ledger's file share: what was used, copies of the file, a refusal."""
+"""What the tests of a ledger's file share: its place, its clock, what was used, copies, a refusal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 
 import pytest
-from ledger_tools import claim
+from ledger_tools import Clock, claim
 
 import dpframe as dp
 
@@ -14,6 +14,11 @@ import dpframe as dp
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "budget.db"
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
 
 
 def used(path, charges: int = 4) -> None:

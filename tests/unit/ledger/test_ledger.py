@@ -14,12 +14,6 @@ from dpframe.accounting.events import Event
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Policy
 
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "budget.db"
-
-
 # ---- declaring ----
 
 

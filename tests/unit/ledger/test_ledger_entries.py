@@ -12,24 +12,13 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
-from ledger_tools import Clock, claim, spent
+from ledger_tools import claim, spent
 
 import dpframe as dp
 from dpframe.accounting.claims import Head
 from dpframe.accounting.events import Event
 from dpframe.accounting.filter import Budget
 from dpframe.ledger.rows import Broken, decode, encode
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "budget.db"
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    return Clock(monkeypatch)
-
 
 # ---- reading ----
 

@@ -7,21 +7,10 @@ import threading
 from fractions import Fraction
 
 import pytest
-from ledger_tools import Clock, claim, spent
+from ledger_tools import claim, spent
 
 import dpframe as dp
 from dpframe.accounting.claims import Busy
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "budget.db"
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    return Clock(monkeypatch)
-
 
 # ---- requests ----
 

@@ -21,11 +21,6 @@ from dpframe.ledger import locks
 PROCESSES, ATTEMPTS, ROOM = (16, 625, 100) if AUDIT else (4, 40, 50)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "budget.db"
-
-
 def attempts(ledger, n) -> list[str]:
     """n attempts at a tenth: how each ended."""
     ends = []

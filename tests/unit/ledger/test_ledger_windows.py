@@ -7,21 +7,10 @@ import random
 from fractions import Fraction
 
 import pytest
-from ledger_tools import AUDIT, Clock, claim, spent
+from ledger_tools import AUDIT, claim, spent
 
 import dpframe as dp
 from dpframe.ledger.book import window_text
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "budget.db"
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    return Clock(monkeypatch)
-
 
 # ---- windows ----
 
