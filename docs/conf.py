@@ -1,6 +1,7 @@
 """The documentation as a site: `make docs`. Pages are Markdown; the reference is read from the docstrings."""
 
 import dpframe
+from dpframe.statistics.table import STATISTICS
 
 project = "dpframe"
 author = "The dpframe authors"
@@ -28,3 +29,16 @@ html_theme = "furo"
 html_title = f"dpframe {version}"
 html_copy_source = False
 html_show_sphinx = False
+
+
+def every_statistic(app, name, source):
+    """Put the table of statistics where a page of the reference has ``STATISTICS``."""
+    if name == "reference/questions":
+        functions = "\n".join(f".. autofunction:: dpframe.{name}" for name in STATISTICS)
+        source[0] = source[0].replace(".. STATISTICS", functions)
+    if name == "reference/frames":
+        source[0] = source[0].replace("STATISTICS", ", ".join(STATISTICS))
+
+
+def setup(app):
+    app.connect("source-read", every_statistic)

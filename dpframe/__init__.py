@@ -32,18 +32,8 @@ from dpframe.planning.plan import Plan
 from dpframe.release.derived import Derived, consistent, difference, ratio
 from dpframe.release.release import Release
 from dpframe.session.session import Session
-from dpframe.statistics.bounds import bounds
-from dpframe.statistics.count import count, count_units
-from dpframe.statistics.covariance import clip_corr, clip_cov
-from dpframe.statistics.histogram import histogram
-from dpframe.statistics.n_unique import n_unique
-from dpframe.statistics.quantiles import iqr, median, quantile
-from dpframe.statistics.select import select
-from dpframe.statistics.sum_mean import clip_mean, clip_sum
-from dpframe.statistics.top_k import top_k
-from dpframe.statistics.variance import clip_std, clip_var
-from dpframe.statistics.vectors import vector_mean, vector_sum
-from dpframe.statistics.weighted_mean import clip_wmean
+from dpframe.statistics.table import *  # noqa: F403  (every statistic)
+from dpframe.statistics.table import STATISTICS
 
 if TYPE_CHECKING:
     from dpframe.api.advice import advise
@@ -60,7 +50,7 @@ sys.modules["dpframe.budget"] = sys.modules[
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    from dpframe.base.calls import MEANT_VERBS
+    from dpframe.statistics.wrong_verbs import MEANT_VERBS
 
     if name in ("audit", "plot", "testing"):  # loaded on first use
         return import_module(f"dpframe.{name}")
@@ -104,39 +94,23 @@ __all__ = [
     "Session",
     "__version__",
     "advise",
-    "bounds",
-    "clip_corr",
-    "clip_cov",
-    "clip_mean",
-    "clip_std",
-    "clip_sum",
-    "clip_var",
-    "clip_wmean",
     "consistent",
-    "count",
-    "count_units",
     "delta_of_mu",
     "difference",
     "eps_of_mu",
     "eps_of_rho",
     "frame",
-    "histogram",
-    "iqr",
     "mechanism",
     "mechanisms",
-    "median",
     "mu_of_eps",
-    "n_unique",
     "public",
-    "quantile",
     "query",
     "ratio",
     "register_mechanism",
     "rho_of_eps",
-    "select",
-    "top_k",
     "tradeoff",
     "unregister_mechanism",
-    "vector_mean",
-    "vector_sum",
 ]
+__all__ += STATISTICS
+__all__.sort()
+del STATISTICS

@@ -2,8 +2,8 @@
 
 from dpframe.accounting.report import Report
 from dpframe.api.advice import Advice
-from dpframe.api.bound_plan import Options
 from dpframe.api.namespaces import FramePlans, Grouped
+from dpframe.api.options import Options
 from dpframe.api.partition import Part, Partition
 from dpframe.ledger.sums import LedgerEntry
 from dpframe.planning.explain import Explanation

@@ -12,7 +12,7 @@ from typing import Any
 
 from dpframe.accounting import conversion
 from dpframe.accounting.events import Number, rational
-from dpframe.base.calls import checked
+from dpframe.base.wrong_calls import checked
 
 
 def _delta(delta: Any) -> float:

@@ -21,8 +21,8 @@ from dpframe.accounting.events import Number, rational, repeat
 from dpframe.accounting.filter import ACCOUNTANTS, Budget, State
 from dpframe.accounting.policy import Limits, Policy
 from dpframe.api.prices import Types, replanned, whole_plan
-from dpframe.base.calls import checked
 from dpframe.base.html import Page
+from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, MechanismError, did_you_mean, show, typed
 from dpframe.frames.columns import Column
 from dpframe.mechanisms.auto import AUTO, LOSSES, MIXTURES, WORTH, Loss
@@ -129,7 +129,7 @@ class Advice(Page):
     __repr__ = __str__
 
 
-@checked()
+@checked(example="dp.advise(df.dp.plan.count(eps=0.5))")
 def advise(
     plan: Any = None,
     *,

@@ -1,89 +1,25 @@
-"""Plans bound to a frame, and how a call's options become one."""
+"""A plan with the frame it is for, and how a question and its options become one."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import replace
-from fractions import Fraction
-from typing import Any, Generic, TypedDict, cast
+from typing import Any, Generic, cast
 
 from dpframe import pipeline
 from dpframe.accounting.events import Cost, Number, rational
-from dpframe.accounting.policy import Limits
-from dpframe.base.calls import checked
+from dpframe.api.options import Options, read_limits, read_target
+from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, NearNames, typed
 from dpframe.frames.contract import Source
 from dpframe.mechanisms.auto import LOSSES, Loss
-from dpframe.mechanisms.base import Target
 from dpframe.planning.explain import Explanation, explain
 from dpframe.planning.plan import Plan, Request
-from dpframe.planning.planner import make_plan, own_epsilons, solve_error
+from dpframe.planning.planner import make_plan, solve_error
 from dpframe.release.release import Release, V, _level
 from dpframe.session.forecast import forecast
-from dpframe.session.session import Session, budget_of, current, policy_of
-from dpframe.statistics import base as stats
-
-
-class Options(TypedDict, total=False):
-    """What every verb takes beside its question.
-
-    Attributes
-    ----------
-    eps : number, or dict of output name -> number
-        Epsilon of the call. Exactly one of ``eps``, ``rho`` and ``error`` is given.
-    delta : number
-        Beside ``eps``: lets Gaussian noise be used; charged only if it is.
-    rho : number
-        zCDP cost of the call.
-    error : number
-        The wanted half-width of the 95 % interval, in the answer's unit; eps follows.
-    rows : number
-        Beside ``error``: a public guess of the number of rows, where the error depends on it.
-    relative_to : number
-        Makes ``error`` a fraction of this expected answer.
-    mechanism : str
-        A registry name, or "auto" (default): the least noise for the guarantee; of two laws within 2 %
-        the simpler one, so that delta is left alone unless it gains more.
-    loss : {"rmse", "l1"}
-        What "auto" makes least: the root mean square error (default) or the mean absolute error.
-    session : Session
-        Pays instead of the current session.
-    max_groups, max_rows_per_group, max_rows : int
-        In a session with a unit: in how many groups a unit may count, for how many rows in each; for
-        how many rows without groups. The noise grows with them; who has more is scaled down.
-    threshold : {"units", "rows"}
-        With unknown keys and a unit: what decides whether a group is large enough (default units).
-    request_id : str
-        In a session on a ledger: names the request for good. Asked again, it returns the stored answer and
-        costs nothing.
-    label : str
-        Names the answer: ``s["label"]``, the first of that name.
-    ci : float
-        Adds ``<output>_moe`` columns: half-widths at this level. On scalars, the level that ``repr`` shows.
-    nonnegative : bool
-        Raise negative answers to zero, after the noise.
-    round : int
-        Round answers to this many decimals, after the noise.
-    """
-
-    eps: Number | Mapping[str, Number] | None
-    delta: Number | None
-    rho: Number | None
-    error: float | None
-    rows: float | None
-    relative_to: float | None
-    mechanism: str
-    loss: str | None
-    session: Session | None
-    request_id: str | None
-    max_groups: int | None
-    max_rows_per_group: int | None
-    max_rows: int | None
-    threshold: str | None
-    label: str | None
-    ci: float | None
-    nonnegative: bool
-    round: int | None
+from dpframe.session.session import Session, current, terms_of
+from dpframe.statistics.base import Aggregate, post_processing
 
 
 class BoundPlan(NearNames, Generic[V]):
@@ -227,19 +163,9 @@ class BoundPlan(NearNames, Generic[V]):
         return self.explain()._repr_html_()
 
 
-def question(a: Any, name: str | None) -> stats.Aggregate:
-    if not isinstance(a, stats.Aggregate):
-        where = f"{name}=" if name else "agg: "
-        raise TypeError(
-            f"{where}{type(a).__name__} is not a question that dpframe can make private."
-            " Hint: dp_agg(n=dp.count(), mean=dp.clip_mean('x', bounds=(0, 100)), eps=0.5)"
-        )
-    return a if name is None else a.alias(name)
-
-
 def bind(
     source: Source,
-    aggregates: tuple[stats.Aggregate, ...],
+    aggregates: tuple[Aggregate, ...],
     by: tuple[Hashable, ...] | None,
     keys: Any,
     options: Options,
@@ -248,8 +174,6 @@ def bind(
 ) -> BoundPlan:
     """Validate options and plan; nothing is spent."""
     session = options.get("session")
-    if session is not None:
-        current(session)
     label, ci = options.get("label"), options.get("ci")
     if label is not None and not isinstance(label, str):
         raise TypeError(f"label= takes a str, not a {type(label).__name__}. Hint: label='q1'")
@@ -273,12 +197,14 @@ def bind(
         raise InputError(
             f"loss= is what mechanism='auto' chooses by; {mechanism!r} was named. Hint: leave one out"
         )
-    after = stats.post_processing(options.get("nonnegative"), options.get("round"))
+    after = post_processing(options.get("nonnegative"), options.get("round"))
     if after:
         aggregates = tuple(replace(a, **after) for a in aggregates)
-    aggregates, target, error, rows = _target(aggregates, options, unknown=by is not None and keys is None)
-    budget, (policy, defaults) = budget_of(session), policy_of(session)
-    limits = _limits(options, defaults, grouped=by is not None)
+    aggregates, target, error, rows = read_target(
+        aggregates, options, unknown=by is not None and keys is None
+    )
+    budget, policy, defaults = terms_of(session)
+    limits = read_limits(options, defaults, grouped=by is not None)
     request = Request(
         aggregates,
         target,
@@ -300,74 +226,3 @@ def bind(
     relative = options.get("relative_to")
     expected = None if relative is None else float(rational(relative, "relative_to"))
     return BoundPlan(plan, source, session, label, ci, rows, request_id, expected)
-
-
-def _limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:
-    """The call's limits over the session's; those that don't fit the call are refused when typed."""
-    wrong = ("max_rows",) if grouped else ("max_groups", "max_rows_per_group", "threshold")
-    given: Mapping[str, Any] = options
-    for name in wrong:
-        if given.get(name) is not None:
-            hint = (
-                "max_rows_per_group=" if grouped else "max_rows=" if name != "threshold" else "leave it out"
-            )
-            raise InputError(f"{name}= does not go with {'groups' if grouped else 'no groups'}. Hint: {hint}")
-    threshold = options.get("threshold")
-    if threshold is not None and (not isinstance(threshold, str) or threshold not in ("units", "rows")):
-        raise InputError(f"threshold={typed(threshold)} must be 'units' or 'rows'. Hint: threshold='rows'")
-    if not grouped:
-        return Limits(max_rows=_either(options.get("max_rows"), defaults.max_rows))
-    groups = _either(options.get("max_groups"), defaults.max_groups)
-    return Limits(
-        groups, _either(options.get("max_rows_per_group"), defaults.max_rows_per_group), None, threshold
-    )
-
-
-def _either(typed: int | None, default: int | None) -> int | None:
-    return default if typed is None else typed
-
-
-def _target(
-    aggregates: tuple[stats.Aggregate, ...], options: Options, *, unknown: bool
-) -> tuple[tuple[stats.Aggregate, ...], Target, float | None, float | None]:
-    """Exactly one of eps, rho, error; the rest must go with it."""
-    eps, rho, error = options.get("eps"), options.get("rho"), options.get("error")
-    given = [k for k, v in (("eps", eps), ("rho", rho), ("error", error)) if v is not None]
-    own = bool(aggregates) and all(a.eps is not None for a in aggregates)
-    if len(given) > 1:
-        raise InputError(
-            f"{' and '.join(x + '=' for x in given)} were given; a call takes one of eps=, rho=, error=. Hint: eps=0.5"
-        )
-    if not given and not own:
-        odd = next((a.column for a in aggregates if isinstance(a.column, int | float)), None)
-        read = "" if odd is None else f" ({odd!r} was read as a column.)"
-        raise InputError(
-            f"How much may this call spend?{read} Hint: eps=0.5 (or rho=, or error= for a wanted error)"
-        )
-    rows, relative = options.get("rows"), options.get("relative_to")
-    numbers = {"rows": rows, "relative_to": relative, "error": error}
-    exact = {k: rational(v, k) for k, v in numbers.items() if v is not None}
-    if "relative_to" in exact and error is None:
-        raise InputError(
-            "relative_to= makes error= a fraction, and there is no error=. Hint: error=0.05, relative_to=1000"
-        )
-    for name, value in (("eps", eps), ("rho", rho)):
-        if isinstance(value, int | Fraction) and not isinstance(value, bool) and value > 10**300:
-            raise InputError(f"{name}={typed(value)} is beyond what noise can be drawn for. Hint: {name}=0.5")
-    delta = options.get("delta")
-    d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
-    if d and rho is not None and not unknown:
-        raise InputError(
-            "delta= does not go with rho=: Gaussian noise has a rho without any delta. Hint: leave delta out."
-        )
-    if isinstance(eps, Mapping):
-        aggregates, eps = own_epsilons(aggregates, eps, rational), None
-        target = Target(None, d)
-    elif rho is not None:
-        target = Target(None, d, rational(rho, "rho"))
-    else:
-        target = Target(None if eps is None else rational(eps, "eps"), d)
-    wanted = None
-    if error is not None:
-        wanted = float(exact["error"] * exact.get("relative_to", Fraction(1)))
-    return aggregates, target, wanted, float(exact["rows"]) if rows is not None else None

@@ -6,8 +6,9 @@ import warnings
 from typing import TYPE_CHECKING, Any, overload
 
 from dpframe.api.namespaces import FrameDP
-from dpframe.base.calls import MEANT_VERBS, checked
+from dpframe.base.wrong_calls import checked
 from dpframe.engine.opening import as_source
+from dpframe.statistics.wrong_verbs import MEANT_VERBS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,264 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Generic, TypeVar, Unpack
+from typing import Any, Unpack
 
 from dpframe.accounting.events import Number
-from dpframe.api.bound_plan import BoundPlan, Options, bind, question
+from dpframe.api.asking import Asking
+from dpframe.api.bound_plan import BoundPlan
+from dpframe.api.options import KEYS_OPTIONS, OPTIONS, KeysOptions, Options
 from dpframe.api.partition import Partition, make_partition
-from dpframe.api.spread_verbs import SpreadVerbs
-from dpframe.api.verbs import OPTIONS, MoreVerbs, verb
-from dpframe.base.calls import checked, not_a_question, unknown_verb
+from dpframe.api.verbs import F, N, P, R, with_options
+from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError
 from dpframe.frames.contract import Source
 from dpframe.release.release import FloatAnswer, IntAnswer, PairAnswer
 from dpframe.session.session import Session
-from dpframe.statistics import base as stats
-from dpframe.statistics import count as counts
-from dpframe.statistics import sum_mean as sums
-
-N = TypeVar("N")  # what a count comes back as
-F = TypeVar("F")  # a number that is measured
-P = TypeVar("P")  # a pair of numbers
-R = TypeVar("R")  # a table
+from dpframe.statistics.base import one_column
+from dpframe.statistics.count import count
 
 
-class Verbs(MoreVerbs[N, F, R], SpreadVerbs[N, F, P, R], Generic[N, F, P, R]):
-    """The questions one can ask; what comes back is decided by the subclass."""
-
-    __slots__ = ("_by", "_defaults", "_keys", "_source")
-    _owner = "df.dp"
-
-    def __init__(
-        self,
-        source: Source,
-        by: tuple[Hashable, ...] | None = None,
-        keys: Any = None,
-        defaults: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._source, self._by, self._keys = source, by, keys
-        self._defaults = {k: v for k, v in (defaults or {}).items() if v is not None}
-
-    def _finish(self, bound: BoundPlan) -> Any:
-        raise NotImplementedError
-
-    @verb
-    def count(self, column: Hashable | None = None, **options: Unpack[Options]) -> N:
-        """Count rows, or the rows in which ``column`` is not missing.
-
-        Parameters
-        ----------
-        column : hashable, optional
-            None counts rows; a name counts its non-missing cells (null and NaN are missing).
-        **options
-            See :class:`Options`: one of ``eps``, ``rho``, ``error``; and ``delta``, ``mechanism``,
-            ``session``, ``label``, ``ci``, ``nonnegative``, ``round``.
-
-        Returns
-        -------
-        int (ungrouped), or a frame with keys and ``count``
-
-        Raises
-        ------
-        InputError, MechanismError
-            Wrong parameters; nothing was spent.
-        BudgetExceeded, NoSession
-            The session did not pay; no data was read.
-
-        Notes
-        -----
-        Privacy: (eps, delta)-DP per protected unit under the session's relation; sensitivity 1
-        (grouped under replace_one: L1 2, L2 sqrt 2). Source: Dwork et al. 2006; the law is the
-        mechanism's.
-
-        Examples
-        --------
-        >>> import dpframe as dp, polars as pl
-        >>> df = pl.DataFrame({"x": [1.0, None, 3.0]})
-        >>> with dp.Session(eps=100):
-        ...     n = df.dp.count(eps=50)
-        >>> int(n)
-        3
-        """
-        return self._ask((counts.count(column),), options, scalar=True)
-
-    @verb
-    def clip_sum(
-        self,
-        column: Hashable,
-        *,
-        bounds: tuple[Number, Number] | None = None,
-        B: Number | None = None,
-        **options: Unpack[Options],
-    ) -> N | F:
-        """Sum a column's values, each clipped to public bounds.
-
-        Parameters
-        ----------
-        column : hashable
-            Boolean, integer, float or Decimal. Missing cells add nothing; infinities are clipped.
-        bounds : (low, high)
-            In the column's unit; from knowledge, never from the frame. Boolean columns need none.
-        B : number
-            Short for ``bounds=(-B, B)``, for signed columns.
-        **options
-            See :class:`Options`.
-
-        Returns
-        -------
-        int or float (ungrouped), or a frame with keys and ``<column>_sum``
-            Int64 for integer and Boolean columns with integer bounds at most 2**30 apart, else Float64.
-
-        Raises
-        ------
-        InputError, MechanismError, BudgetExceeded, NoSession
-            As for ``count``.
-
-        Notes
-        -----
-        Privacy: (eps, delta)-DP per protected unit. One row moves the sum by at most
-        max(\\|low\\|, \\|high\\|); under replace_one by max(high, 0) - min(low, 0).
-
-        Examples
-        --------
-        >>> import dpframe as dp, pandas as pd
-        >>> df = pd.DataFrame({"minutes": [10, 500, None]})
-        >>> with dp.Session(eps=1e6):
-        ...     total = df.dp.clip_sum("minutes", bounds=(0, 60), eps=1e6)
-        >>> round(total)
-        70
-        """
-        return self._ask((sums.clip_sum(column, bounds=bounds, B=B),), options, scalar=True)
-
-    @verb
-    def clip_mean(
-        self,
-        column: Hashable,
-        *,
-        bounds: tuple[Number, Number] | None = None,
-        B: Number | None = None,
-        n: int | None = None,
-        **options: Unpack[Options],
-    ) -> F:
-        """Average a column's non-missing values, each clipped to public bounds.
-
-        Parameters
-        ----------
-        column, bounds, B
-            As in ``clip_sum``.
-        n : int, optional
-            The number of values, if it is public: typed, never read from the frame.
-        **options
-            See :class:`Options`. With ``error=``, ``rows=`` is a public guess of the number of rows.
-
-        Returns
-        -------
-        float within the bounds (ungrouped), or a frame with keys and ``<column>_mean``
-            The mean of nothing is the midpoint of the bounds (plus noise).
-
-        Raises
-        ------
-        InputError, MechanismError, BudgetExceeded, NoSession
-            As for ``count``.
-
-        Notes
-        -----
-        Privacy: (eps, delta)-DP per protected unit; the true number of rows is never used, nor needed.
-        The 95 % error is at most 3 (high - low)/(eps * rows) with Laplace noise.
-
-        Examples
-        --------
-        >>> import dpframe as dp, polars as pl
-        >>> df = pl.DataFrame({"age": [20.0, 30.0, 40.0]})
-        >>> with dp.Session(eps=1e6):
-        ...     mean = df.dp.clip_mean("age", bounds=(0, 100), eps=1e6)
-        >>> round(mean, 2)
-        30.0
-        """
-        return self._ask((sums.clip_mean(column, bounds=bounds, B=B, n=n),), options, scalar=True)
-
-    def agg(self, *aggregates: stats.Aggregate, **named: Any) -> R:
-        """Ask several questions at once; those of one column share one epsilon.
-
-        Parameters
-        ----------
-        *aggregates, **named : Aggregate
-            ``n=dp.count()``, or positionally ``dp.count().alias("n")``. Names of options are not names of outputs.
-        **options
-            See :class:`Options`. ``eps={"n": .2, "income": .8}`` gives every output its own.
-
-        Returns
-        -------
-        frame of the caller's library
-            One row (ungrouped) or one row per listed key, in the order of ``keys``.
-
-        Raises
-        ------
-        InputError, MechanismError, BudgetExceeded, NoSession
-            As for ``count``; a question that is wrong refuses the whole call.
-        TypeError
-            For what is no question.
-
-        Notes
-        -----
-        Privacy: (eps, delta)-DP per protected unit for the whole table. All questions about one column
-        and its bounds are one simplex block; blocks share the budget equally.
-
-        Examples
-        --------
-        >>> import dpframe as dp, polars as pl
-        >>> df = pl.DataFrame({"g": ["a", "a", "b"], "x": [1.0, 2.0, 3.0]})
-        >>> with dp.Session(eps=1e6):
-        ...     t = df.dp.groupby("g", keys=["a", "b"]).dp_agg(
-        ...         n=dp.count(), x=dp.clip_mean("x", bounds=(0, 10)), eps=1e6, round=3)
-        >>> t["n"].to_list(), t["x"].to_list()
-        ([2, 1], [1.5, 3.0])
-        """
-        options = {k: named.pop(k) for k in OPTIONS if k in named}
-        for name, value in options.items():
-            if isinstance(value, stats.Aggregate):
-                raise TypeError(
-                    f"{name}= is an option of agg, not an output. Hint: n_{name}=dp.{value.verb}(...)"
-                )
-        asked = []
-        for a in aggregates:
-            asked.append(question(a, None))
-        for name, a in named.items():
-            if a is None or isinstance(a, int | float | str | Mapping):
-                raise not_a_question(name, a, OPTIONS)
-            asked.append(question(a, name))
-        if not asked:
-            raise TypeError("agg needs at least one question. Hint: agg(n=dp.count(), eps=0.5)")
-        return self._ask(tuple(asked), options, scalar=False)
-
-    dp_agg = agg
-
-    def _ask(
-        self, aggregates: tuple[stats.Aggregate, ...], options: Any, *, scalar: bool, top: int | None = None
-    ) -> Any:
-        options = {**self._defaults, **options}
-        return self._finish(bind(self._source, aggregates, self._by, self._keys, options, scalar, top))
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise unknown_verb(self._owner, name, dir(self), self._source.names())
-
-    def __getitem__(self, column: Any) -> Any:
-        raise TypeError(
-            f"{self._owner}[...] is not how private questions are asked. Hint: {self._owner}.clip_mean({column!r},"
-            " bounds=(0, 100), eps=0.5)"
-        )
-
-    def __dir__(self) -> list[str]:
-        """The verbs, and nothing else: what an editor offers after ``df.dp.``."""
-        return [x for x in dir(type(self)) if not x.startswith("_")]
-
-    def __repr__(self) -> str:
-        return f"<{self._owner} of {self._source!r}: {', '.join(dir(self))}>"
-
-
-class Grouped(Verbs[R, R, R, R]):
+class Grouped(Asking[R, R, R, R]):
     """Groups of a frame: the same questions, one row of answers per group."""
 
     __slots__ = ("_then",)
@@ -291,14 +51,15 @@ class Grouped(Verbs[R, R, R, R]):
             f" df.dp.groupby({by}, keys=...).count(eps=0.5)"
         )
 
-    @verb
-    def keys(self, **options: Unpack[Options]) -> R:
+    @with_options(KEYS_OPTIONS)
+    def keys(self, **options: Unpack[KeysOptions]) -> R:
         """Release which groups occur, and nothing about them.
 
         Parameters
         ----------
         **options
-            ``eps`` and ``delta``; with a unit ``max_groups``; ``session``, ``label``.
+            ``eps`` (or ``rho``) and ``delta``; with a unit ``max_groups``; ``session``, ``request_id``, ``label``, as in
+            :class:`~dpframe.typing.Options`.
 
         Returns
         -------
@@ -330,10 +91,10 @@ class Grouped(Verbs[R, R, R, R]):
         return self._ask((), options, scalar=False)
 
 
-class _FrameVerbs(Verbs[N, F, P, R]):
+class _FrameVerbs(Asking[N, F, P, R]):
     __slots__ = ()
 
-    @checked()
+    @checked(example="groupby('city', keys=[...])")
     def groupby(
         self,
         *by: Any,
@@ -386,7 +147,7 @@ class _FrameVerbs(Verbs[N, F, P, R]):
 
     group_by = groupby
 
-    @verb
+    @with_options(OPTIONS)
     def value_counts(self, column: Hashable, *, keys: Any = None, **options: Unpack[Options]) -> R:
         """Count the rows of every value of a column: ``groupby(column, keys=keys).count()``.
 
@@ -422,12 +183,12 @@ class _FrameVerbs(Verbs[N, F, P, R]):
         ...     df.dp.value_counts("city", keys=["Lille", "Ghent", "Metz", None], eps=1e6).rows()
         [('Lille', 1), ('Ghent', 2), ('Metz', 0), (None, 1)]
         """
-        stats.one_column("value_counts", column)
+        one_column("value_counts", column)
         return self._values(column, keys, options)
 
     def _values(self, column: Hashable, keys: Any, options: Any, top: int | None = None) -> R:
         grouped = Grouped(self._source, (column,), keys, self._defaults, self._finish)
-        return grouped._ask((counts.count(),), options, scalar=True, top=top)
+        return grouped._ask((count(),), options, scalar=True, top=top)
 
 
 def _is_name(x: Any) -> bool:
@@ -466,7 +227,7 @@ class FrameDP(_FrameVerbs[IntAnswer, FloatAnswer, PairAnswer, R]):
 
     __slots__ = ()
 
-    @checked()
+    @checked(example="partition_by('city', keys=[...], eps=1)")
     def partition_by(
         self,
         *by: Any,

@@ -27,7 +27,7 @@ from dpframe.noise.source import words
 from dpframe.planning.bounding import make_bounding
 from dpframe.session import charging
 from dpframe.session.checks import check_part, check_strict
-from dpframe.session.session import Session, current, part_session, policy_of
+from dpframe.session.session import Session, current, part_session, terms_of
 
 Door = Callable[[Source, Session], Any]  # opens a part to questions
 
@@ -118,7 +118,7 @@ def make_partition(
     d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
     if rho is not None and d:
         raise InputError("delta= goes with eps=, not with rho=. Hint: leave delta= out")
-    policy, defaults = policy_of(session)
+    _, policy, defaults = terms_of(session)
     types = tuple(source.column(b) for b in by)
     table = key_table(by, types, keys)
     limits = Limits(

@@ -13,7 +13,7 @@ import polars as pl
 
 from dpframe.accounting.events import rational
 from dpframe.api.bound_plan import BoundPlan
-from dpframe.base.calls import checked
+from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, typed
 from dpframe.frames.columns import Column
 from dpframe.mechanisms.base import Target

@@ -1,385 +1,108 @@
-"""The verbs count_units, of second moments and of vectors, for frames, groups and plans alike."""
+"""The verbs of frames, groups and plans: a method for each line of the table of statistics.
+
+Type checkers and editors read ``verbs.pyi``, which ``tests/write_stubs.py`` writes from the same table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any, Generic, TypeVar, Unpack
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
-from dpframe.accounting.events import Number
-from dpframe.api.bound_plan import Options
-from dpframe.base.calls import checked
-from dpframe.statistics import base as stats
-from dpframe.statistics import count as counts
-from dpframe.statistics import covariance as pairs
-from dpframe.statistics import variance as spreads
-from dpframe.statistics import vectors
-from dpframe.statistics import weighted_mean as weighted
+from dpframe.api.options import OPTIONS, Options
+from dpframe.base.wrong_calls import checked, unknown_argument
+from dpframe.statistics.question import AFTER, Statistic, entries, joined, sections
+from dpframe.statistics.table import STATISTICS
 
 N = TypeVar("N")  # what a count comes back as
 F = TypeVar("F")  # a number that is measured
+P = TypeVar("P")  # a pair of numbers
 R = TypeVar("R")  # a table
-OPTIONS = tuple(Options.__annotations__)
-verb = checked(OPTIONS)
+
+_OPTIONS = [inspect.Parameter(o, inspect.Parameter.KEYWORD_ONLY, default=None) for o in OPTIONS]
+_PARAMETERS = """**options
+    See :class:`~dpframe.typing.Options`: one of ``eps``, ``rho``, ``error``; and ``delta``, ``mechanism``,
+    ``session``, ``label``, ``ci``, ``nonnegative``, ``round``. With ``error=``, ``rows=`` is a public guess of the
+    number of rows where the error depends on it."""
+_RAISES = """MechanismError
+    For a mechanism that can't give the guarantee; nothing was spent.
+BudgetExceeded, NoSession
+    The session did not pay; no data was read."""
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-class MoreVerbs(Generic[N, F, R]):
-    """Questions beyond count, sum and mean. Each is one class of :mod:`dpframe.statistics`."""
+def with_options(names: Sequence[str]) -> Callable[[Method], Method]:
+    """For a method that takes ``**options``: name them in its signature, and refuse others."""
+
+    def decorate(f: Method) -> Method:
+        own = [p for p in inspect.signature(f).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        known = tuple(p.name for p in own[1:]) + tuple(names)
+        call = checked(example=f"{f.__name__}('x', keys=[...], eps=0.5)")(f)
+
+        @functools.wraps(f)
+        def method(*args: Any, **options: Any) -> Any:
+            for name in options:
+                if name not in known:
+                    raise unknown_argument(f.__name__, name, known)
+            return call(*args, **options)
+
+        shown = [p for p in _OPTIONS if p.name in names]
+        method.__signature__ = inspect.Signature([*own, *shown])  # type: ignore[attr-defined]
+        return method  # type: ignore[return-value]
+
+    return decorate
+
+
+def verb(statistic: Statistic) -> Callable[..., Any]:
+    """The method that asks a statistic; its documentation is that of the question."""
+    own = statistic.parameters
+    known = frozenset((*own, *OPTIONS))
+
+    def asked(self: Any, *args: Any, **options: Any) -> Any:
+        if not known.issuperset(options):
+            wrong = next(name for name in options if name not in known)
+            raise unknown_argument(statistic.name, wrong, (*own, *OPTIONS))
+        arguments = {name: options.pop(name) for name in own if name in options}
+        return self._ask_statistic(statistic, args, arguments, options)
+
+    parameters = [
+        inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+        *own.values(),
+        *_OPTIONS,
+    ]
+    asked.__name__, asked.__qualname__ = statistic.name, f"Verbs.{statistic.name}"
+    asked.__doc__ = _document(statistic)
+    asked.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return asked
+
+
+def _document(statistic: Statistic) -> str | None:
+    """The question's docstring, with the options of a verb, and with the answer where the question was."""
+    if statistic.ask.__doc__ is None:
+        return None
+    parts = sections(statistic.ask.__doc__)
+    listed = entries(parts.get("Parameters", ""))
+    kept = [text for name, text in listed.items() if name not in AFTER]
+    answer = parts["Returns"].split("\n", 1)[1]
+    return joined(
+        {"": parts[""], "Parameters": "\n".join([*kept, _PARAMETERS])}
+        | {"Returns": f"{statistic.returns}\n{answer}", "Raises": f"{parts['Raises'].strip()}\n{_RAISES}"}
+        | {name: parts[name] for name in ("Notes", "Examples")}
+    )
+
+
+class Verbs(Generic[N, F, P, R]):
+    """What can be asked of a frame, of groups, and of either as a plan; a subclass decides what comes back."""
 
     __slots__ = ()
-    _by: tuple[Hashable, ...] | None
 
-    def _ask(self, aggregates: tuple[stats.Aggregate, ...], options: Any, *, scalar: bool) -> Any:
+    def _ask_statistic(
+        self, statistic: Statistic, args: tuple[Any, ...], arguments: dict[str, Any], options: Options
+    ) -> Any:
         raise NotImplementedError
 
-    @verb
-    def count_units(self, **options: Unpack[Options]) -> N:
-        """Count the distinct units (persons, say) that have a row.
 
-        Parameters
-        ----------
-        **options
-            See :class:`Options`.
-
-        Returns
-        -------
-        int (ungrouped), or a frame with keys and ``units``
-
-        Raises
-        ------
-        InputError
-            In a session without ``unit=``; nothing was spent. The rest as for ``count``.
-
-        Notes
-        -----
-        Privacy: (eps, delta)-DP per unit; L1 sensitivity 1, over groups ``max_groups``, twice that under
-        replace_one. No ``max_rows`` is needed: a unit counts once.
-
-        Examples
-        --------
-        >>> import dpframe as dp, polars as pl
-        >>> df = pl.DataFrame({"who": ["a", "a", "b"]})
-        >>> with dp.Session(eps=100, unit="who"):
-        ...     n = df.dp.count_units(eps=50)
-        >>> int(n)
-        2
-        """
-        return self._ask((counts.count_units(),), options, scalar=True)
-
-    @verb
-    def clip_var(
-        self,
-        column: Hashable,
-        *,
-        bounds: tuple[Number, Number] | None = None,
-        B: Number | None = None,
-        ddof: int = 1,
-        raw: bool = False,
-        **options: Unpack[Options],
-    ) -> F:
-        """Take the variance of a column's non-missing values, each clipped to public bounds.
-
-        Parameters
-        ----------
-        column, bounds, B, ddof, raw
-            As in :func:`dpframe.clip_var`.
-        **options
-            See :class:`Options`. With ``error=``, ``rows=`` is a public guess of the number of rows.
-
-        Returns
-        -------
-        float, at least 0 unless ``raw`` (ungrouped), or a frame with keys and ``<column>_var``
-            The variance of fewer than ``ddof + 1`` values is 0 plus noise.
-
-        Raises
-        ------
-        InputError, MechanismError, BudgetExceeded, NoSession
-            As for ``count``.
-
-        Notes
-        -----
-        Privacy: (eps, delta)-DP per protected unit; one block of three cells, L1 sensitivity 1 row. The interval is
-        Fieller's with the mean plugged in (see ``dpframe.layout.moments``); the expected error is that of values at the
-        bounds, the worst case: 4 half-spans squared times the noise of a cell over n.
-
-        Examples
-        --------
-        >>> import dpframe as dp, polars as pl
-        >>> df = pl.DataFrame({"age": [20.0, 30.0, 40.0]})
-        >>> with dp.Session(eps=1e6):
-        ...     v = df.dp.clip_var("age", bounds=(0, 100), eps=1e6)
-        >>> round(v)
-        100
-        """
-        return self._ask(
-            (spreads.clip_var(column, bounds=bounds, B=B, ddof=ddof, raw=raw),), options, scalar=True
-        )
-
-    @verb
-    def clip_std(
-        self,
-        column: Hashable,
-        *,
-        bounds: tuple[Number, Number] | None = None,
-        B: Number | None = None,
-        ddof: int = 1,
-        **options: Unpack[Options],
-    ) -> F:
-        """Take the standard deviation of a column's non-missing values, each clipped to public bounds.
-
-        Parameters
-        ----------
-        column, bounds, B, ddof
-            As in :func:`dpframe.clip_std`.
-        **options
-            See :class:`Options`. With ``error=``, ``rows=`` is a public guess of the number of rows.
-
-        Returns
-        -------
-        float, at least 0 (ungrouped), or a frame with keys and ``<column>_std``
-
-        Raises
-        ------
-        InputError, MechanismError, BudgetExceeded, NoSession
-            As for ``count``.
-
-        Notes
-        -----
-        Privacy: the root of ``clip_var``'s answer. The expected error is that of values spread evenly between
-        the bounds; it is larger when they are close together.
-
-        Examples
-        --------
-        >>> import dpframe as dp, polars as pl
-        >>> df = pl.DataFrame({"age": [20.0, 30.0, 40.0]})
-        >>> with dp.Session(eps=1e6):
-        ...     sd = df.dp.clip_std("age", bounds=(0, 100), eps=1e6)
-        >>> round(sd, 1)
-        10.0
-        """
-        return self._ask((spreads.clip_std(column, bounds=bounds, B=B, ddof=ddof),), options, scalar=True)
-
-    @verb
-    def clip_wmean(
-        self,
-        column: Hashable,
-        *,
-        weights: Hashable,
-        bounds: tuple[Number, Number] | None = None,
-        B: Number | None = None,
-        weight_bounds: tuple[Number, Number] = (0, 1),
-        **options: Unpack[Options],
-    ) -> F:
-        """Take the weighted mean of a column, values and weights clipped to public bounds.
-
-        Parameters
-        ----------
-        column, weights, bounds, B, weight_bounds
-            As in :func:`dpframe.clip_wmean`.
-        **options
-            See :class:`Options`. With ``error=``, ``rows=`` is a public guess of how many rows of the largest
-            weight all weights add up to.
-
-        Returns
-        -------
-        float within the bounds (ungrouped), or a frame with keys and ``<column>_wmean``
-
-        Raises
-        ------
-        InputError, MechanismError, BudgetExceeded, NoSession
-            As for ``count``.
-
-        Notes
-        -----
-        Privacy: (eps, delta)-DP per protected unit; one block, L1 sensitivity 1 row of the largest weight.
-
-        Examples
-        --------
-        >>> import dpframe as dp, polars as pl
-        >>> df = pl.DataFrame({"x": [10.0, 40.0], "w": [2.0, 1.0]})
-        >>> with dp.Session(eps=1e6):
-        ...     m = df.dp.clip_wmean("x", weights="w", bounds=(0, 100), weight_bounds=(0, 2), eps=1e6)
-        >>> round(m, 1)
-        20.0
-        """
-        asked = weighted.clip_wmean(column, weights=weights, bounds=bounds, B=B, weight_bounds=weight_bounds)
-        return self._ask((asked,), options, scalar=True)
-
-    @verb
-    def clip_cov(
-        self,
-        columns: Sequence[Hashable],
-        *,
-        bounds: Any = None,
-        B: Number | None = None,
-        ddof: int = 1,
-        **options: Unpack[Options],
-    ) -> R:
-        """Take the covariance matrix of columns, each value clipped to public bounds.
-
-        Parameters
-        ----------
-        columns, bounds, B, ddof
-            As in :func:`dpframe.clip_cov`; any number of columns from 2 to 64 (with groups, 2).
-        **options
-            See :class:`Options`.
-
-        Returns
-        -------
-        frame with ``column`` and a Float64 column per input (ungrouped), or with keys and ``<a>_<b>_cov``
-            A row in which any of the columns is missing is left out of all.
-
-        Raises
-        ------
-        InputError, MechanismError, BudgetExceeded, NoSession
-            As for ``count``.
-
-        Notes
-        -----
-        Privacy: (eps, delta)-DP per protected unit. Every pair is one block and every variance another, each of L1
-        sensitivity 1 row; d columns are d(d+1)/2 blocks, which share the budget equally. The matrix need
-        not be positive semidefinite.
-
-        Examples
-        --------
-        >>> import dpframe as dp, polars as pl
-        >>> df = pl.DataFrame({"x": [1.0, 2.0, 3.0], "y": [2.0, 4.0, 6.0]})
-        >>> with dp.Session(eps=1e7):
-        ...     t = df.dp.clip_cov(["x", "y"], bounds=(0, 10), eps=1e7, round=1)
-        >>> t["column"].to_list(), t["x"].to_list(), t["y"].to_list()
-        (['x', 'y'], [1.0, 2.0], [2.0, 4.0])
-        """
-        asked = pairs.pairwise("clip_cov", columns, bounds, B, ddof, matrix=self._by is None)
-        return self._ask((asked,), options, scalar=False)
-
-    @verb
-    def clip_corr(
-        self,
-        columns: Sequence[Hashable],
-        *,
-        bounds: Any = None,
-        B: Number | None = None,
-        **options: Unpack[Options],
-    ) -> R:
-        """Take the correlation matrix of columns, each value clipped to public bounds.
-
-        Parameters
-        ----------
-        columns, bounds, B
-            As in :func:`dpframe.clip_cov`; any number of columns from 2 to 64 (with groups, 2).
-        **options
-            See :class:`Options`.
-
-        Returns
-        -------
-        frame with ``column`` and a Float64 column per input (ungrouped), or with keys and ``<a>_<b>_corr``
-            Within [-1, 1]; 0 where a noisy variance is not above 0.
-
-        Raises
-        ------
-        InputError, MechanismError, BudgetExceeded, NoSession
-            As for ``count``.
-
-        Notes
-        -----
-        Privacy: as for ``clip_cov``, with the same blocks.
-
-        Examples
-        --------
-        >>> import dpframe as dp, polars as pl
-        >>> df = pl.DataFrame({"x": [1.0, 2.0, 3.0], "y": [6.0, 4.0, 2.0]})
-        >>> with dp.Session(eps=1e7):
-        ...     t = df.dp.clip_corr(["x", "y"], bounds=(0, 10), eps=1e7, round=2)
-        >>> t["x"].to_list()
-        [1.0, -1.0]
-        """
-        asked = pairs.pairwise("clip_corr", columns, bounds, B, 1, matrix=self._by is None)
-        return self._ask((asked,), options, scalar=False)
-
-    @verb
-    def vector_sum(
-        self,
-        columns: Any,
-        *,
-        norm: Number,
-        ord: int = 2,
-        dim: int | None = None,
-        **options: Unpack[Options],
-    ) -> R:
-        """Add up vectors, each shortened to a public norm.
-
-        Parameters
-        ----------
-        columns, norm, ord, dim
-            As in :func:`dpframe.vector_sum`.
-        **options
-            See :class:`Options`.
-
-        Returns
-        -------
-        frame with a Float64 column per component, after the keys if there are groups
-
-        Raises
-        ------
-        InputError, MechanismError, BudgetExceeded, NoSession
-            As for ``count``.
-
-        Notes
-        -----
-        Privacy: (eps, delta)-DP or rho-zCDP per protected unit; sensitivity ``norm`` in the norm ``ord`` (twice that
-        under replace_one). With a unit: times ``max_rows``, over groups times max_groups in L1 and its root in L2.
-
-        Examples
-        --------
-        >>> import dpframe as dp, polars as pl
-        >>> df = pl.DataFrame({"gx": [3.0, 0.0], "gy": [4.0, 0.5]})
-        >>> with dp.Session(rho=1e9):
-        ...     t = df.dp.vector_sum(["gx", "gy"], norm=1, rho=1e9, round=3)
-        >>> t.row(0)
-        (0.6, 1.3)
-        """
-        return self._ask((vectors.vector_sum(columns, norm=norm, ord=ord, dim=dim),), options, scalar=False)
-
-    @verb
-    def vector_mean(
-        self,
-        columns: Any,
-        *,
-        norm: Number,
-        ord: int = 2,
-        dim: int | None = None,
-        n: int | None = None,
-        **options: Unpack[Options],
-    ) -> R:
-        """Average vectors, each shortened to a public norm.
-
-        Parameters
-        ----------
-        columns, norm, ord, dim, n
-            As in :func:`dpframe.vector_mean`.
-        **options
-            See :class:`Options`.
-
-        Returns
-        -------
-        frame with a Float64 column per component, after the keys if there are groups
-
-        Raises
-        ------
-        InputError, MechanismError, BudgetExceeded, NoSession
-            As for ``count``.
-
-        Notes
-        -----
-        Privacy: as for ``vector_sum``, and a count of the vectors unless ``n`` is given.
-
-        Examples
-        --------
-        >>> import dpframe as dp, polars as pl
-        >>> df = pl.DataFrame({"v": [[3.0, 4.0], [0.0, 0.5]]}, schema={"v": pl.Array(pl.Float64, 2)})
-        >>> with dp.Session(eps=1e7):
-        ...     t = df.dp.vector_mean("v", norm=5, eps=1e7, round=2)
-        >>> t.row(0)
-        (1.5, 2.25)
-        """
-        asked = vectors.vector_mean(columns, norm=norm, ord=ord, dim=dim, n=n)
-        return self._ask((asked,), options, scalar=False)
+for _statistic in STATISTICS.values():
+    setattr(Verbs, _statistic.name, verb(_statistic))

@@ -22,8 +22,9 @@ import numpy as np
 import polars as pl
 
 import dpframe as dp
-from dpframe.api.bound_plan import Options
-from dpframe.api.namespaces import FrameDP, Verbs
+from dpframe.api.asking import Asking as Verbs
+from dpframe.api.namespaces import FrameDP
+from dpframe.api.options import Options
 from dpframe.audit.run import Figure, Size
 from dpframe.ledger.book import Ledger
 from dpframe.mechanisms import certificate

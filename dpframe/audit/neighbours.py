@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dpframe.statistics.question import AUDIT_BOUNDS
+
 NAN, INF = math.nan, math.inf
-LOW, HIGH = -3.0, 10.0  # bounds that questions about ``x`` and ``y`` are asked with
+LOW, HIGH = map(float, AUDIT_BOUNDS)  # bounds that questions about ``x`` and ``y`` are asked with
 KEYS = ["b", None, "absent", "a"]  # listed groups
 SCHEMA: dict[str, Any] = {
     "x": pl.Float64,

@@ -1,40 +1,26 @@
-"""Every question that a frame of the corpus can be asked, as functions of a frame accessor."""
+"""Every question that a frame of the corpus can be asked: those of the table of statistics, several at once, values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dpframe as dp
 from dpframe.audit.neighbours import HIGH, KEYS, LOW
+from dpframe.statistics.table import STATISTICS
 
 Ask = Callable[[Any], Any]
 BOUNDS = (LOW, HIGH)
 
+
+def _verb(name: str, arguments: Mapping[str, Any]) -> Callable[[Any, Any], Any]:
+    return lambda d, eps: getattr(d, name)(**arguments, eps=eps)
+
+
+_AUDITED = {title: (s, arguments) for s in STATISTICS.values() for title, arguments in s.audited.items()}
 # Asked of a frame or of groups; ``eps`` is filled in.
 VERBS: dict[str, Callable[[Any, Any], Any]] = {
-    "count": lambda d, eps: d.count(eps=eps),
-    "count x": lambda d, eps: d.count("x", eps=eps),
-    "clip_sum": lambda d, eps: d.clip_sum("x", bounds=BOUNDS, eps=eps),
-    "clip_mean": lambda d, eps: d.clip_mean("x", bounds=BOUNDS, eps=eps),
-    "clip_mean n": lambda d, eps: d.clip_mean("x", bounds=BOUNDS, n=9, eps=eps),
-    "clip_mean integer": lambda d, eps: d.clip_mean("i", bounds=(0, 6), eps=eps),
-    "clip_mean Boolean": lambda d, eps: d.clip_mean("b", eps=eps),
-    "clip_var": lambda d, eps: d.clip_var("x", bounds=BOUNDS, eps=eps),
-    "clip_std": lambda d, eps: d.clip_std("x", bounds=BOUNDS, eps=eps),
-    "clip_wmean": lambda d, eps: d.clip_wmean("x", weights="y", bounds=BOUNDS, weight_bounds=(0, 4), eps=eps),
-    "clip_cov": lambda d, eps: d.clip_cov(["x", "y"], bounds=BOUNDS, eps=eps),
-    "clip_corr": lambda d, eps: d.clip_corr(["x", "y"], bounds=BOUNDS, eps=eps),
-    "vector_sum": lambda d, eps: d.vector_sum(["x", "y"], norm=5, ord=1, eps=eps),
-    "vector_mean": lambda d, eps: d.vector_mean(["x", "y"], norm=5, eps=eps, delta=1e-6, mechanism="gaussian"),
-    "histogram": lambda d, eps: d.histogram("x", edges=[-3, 0, 2.5, 10], eps=eps),
-    "quantile": lambda d, eps: d.quantile("x", 0.5, candidates=[-3, 0, 2, 5, 10], eps=eps),
-    "quantiles": lambda d, eps: d.quantile("x", [0.25, 0.5, 0.9], candidates=[-3, 0, 2, 5, 10], eps=eps),
-    "iqr": lambda d, eps: d.iqr("x", bounds=BOUNDS, eps=eps),
-    "n_unique": lambda d, eps: d.n_unique("i", eps=eps),
-    "bounds": lambda d, eps: d.bounds("x", range=(-8, 64), eps=eps),
-    "top_k": lambda d, eps: d.top_k("i", 1, candidates=[0, 3, 6, 9], eps=eps),
-    "select": lambda d, eps: d.select(["x", "y"], bounds=BOUNDS, eps=eps),
+    **{title: _verb(s.name, a) for title, (s, a) in _AUDITED.items() if not s.of_units},
     "agg": lambda d, eps: d.agg(
         n=dp.count(),
         c=dp.count("x"),
@@ -43,13 +29,14 @@ VERBS: dict[str, Callable[[Any, Any], Any]] = {
         other=dp.clip_sum("y", bounds=(1, 4)),
         eps=eps,
     ),
-}  # fmt: skip
+}
 # Asked of a frame, and in groups as a count of the groups' values.
 VALUES: dict[str, Callable[[Any, Any], Any]] = {
     "value_counts": lambda d, eps: d.value_counts("g", keys=KEYS, eps=eps),
 }
-ROWS_CHOSEN = ("top_k", "select")  # their answer is which rows there are: no numbers for a black box
-OF_UNITS: dict[str, Callable[[Any, Any], Any]] = {"count_units": lambda d, eps: d.count_units(eps=eps)}
+# Their answer is which rows there are: no numbers for a black box.
+ROWS_CHOSEN = tuple(title for title, (s, _) in _AUDITED.items() if s.answer == "choice")
+OF_UNITS = {title: _verb(s.name, a) for title, (s, a) in _AUDITED.items() if s.of_units}
 ROWS, PER_GROUP, GROUPS = 4, 3, 2  # limits of sessions with a unit
 LIMITS = {"max_rows": ROWS, "max_rows_per_group": PER_GROUP, "max_groups": GROUPS}
 
@@ -80,4 +67,4 @@ def session(relation: str, unit: str | None) -> dict[str, Any]:
 
 def delta(name: str) -> float:
     """What the question charges beside eps."""
-    return 1e-6 if name == "vector_mean" else 0.0
+    return float(_AUDITED[name][1].get("delta", 0)) if name in _AUDITED else 0.0

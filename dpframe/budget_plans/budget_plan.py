@@ -15,9 +15,9 @@ import polars as pl
 from dpframe._version import __version__
 from dpframe.accounting.events import Number
 from dpframe.accounting.filter import State
-from dpframe.base.calls import checked
 from dpframe.base.html import Page
 from dpframe.base.progress import Progress
+from dpframe.base.wrong_calls import checked
 from dpframe.budget_plans.allocation import ALLOCATIONS, Turn, check, turns
 from dpframe.budget_plans.checks import (
     WHOSE,
@@ -88,7 +88,7 @@ class BudgetPlan(Page, NearNames):
     ['age', 'n']
     """
 
-    @checked()
+    @checked(example="dp.BudgetPlan(df, {'n': dp.query(dp.count(), eps=0.5)}, eps=1)")
     def __init__(
         self,
         sources: Any,

@@ -9,10 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting.events import Number, rational
-from dpframe.api.bound_plan import question
-from dpframe.base.calls import not_a_question
 from dpframe.errors import InputError, typed
-from dpframe.statistics.base import Aggregate
+from dpframe.statistics.base import Aggregate, output
+from dpframe.statistics.wrong_verbs import not_a_question
 
 PASSED = ("delta", "mechanism", "ci", "max_groups", "max_rows_per_group", "max_rows", "threshold")
 AMOUNTS = ("eps", "rho", "share", "error")
@@ -152,7 +151,7 @@ def query(
     Fraction(1, 4)
     """
     options = {k: named.pop(k) for k in PASSED if k in named}
-    asked = [question(a, None) for a in statistics]
+    asked = [output(a, None) for a in statistics]
     for name, a in named.items():
         if a is None or isinstance(a, int | float | str | Mapping):
             known = (
@@ -167,7 +166,7 @@ def query(
                 "outputs",
             )
             raise not_a_question(name, a, known, "query")
-        asked.append(question(a, name))
+        asked.append(output(a, name))
     own = next((a for a in asked if a.eps is not None), None)
     if own is not None:
         raise InputError(

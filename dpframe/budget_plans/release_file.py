@@ -14,8 +14,8 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from dpframe.base.calls import _MEANT, MEANT_VERBS
 from dpframe.base.files import write_atomic
+from dpframe.base.wrong_calls import MEANT
 from dpframe.budget_plans.engine_uri import EngineTable
 from dpframe.budget_plans.query import AMOUNTS, PASSED, Query, QueryError, query
 from dpframe.budget_plans.sources import KEY_FILES, Files, Named, SourceError
@@ -24,7 +24,8 @@ from dpframe.budget_plans.wording import in_file
 from dpframe.errors import DPError, InputError, MechanismError, did_you_mean, typed
 from dpframe.frames.keys import Public
 from dpframe.statistics.base import Aggregate
-from dpframe.statistics.table import statistics
+from dpframe.statistics.table import STATISTICS
+from dpframe.statistics.wrong_verbs import MEANT_VERBS
 
 TOP = ("name", "source", "sources", "budget", "query")
 SOURCE = ("path", "types", "uri")
@@ -182,7 +183,7 @@ class _Reader:
             self._about(at, str(e))
 
     def _statistic(self, at: Path, others: tuple[str, ...]) -> Aggregate:
-        raw, known = self._at(at), statistics()
+        raw, known = self._at(at), STATISTICS
         verb = raw.get("statistic")
         if not isinstance(verb, str) or verb not in known:
             meant = MEANT_VERBS.get(str(verb))
@@ -191,7 +192,7 @@ class _Reader:
         parameters = _parameters(verb)
         table = self._table(at, (*others, *parameters))
         try:
-            return known[verb](**{k: _tuples(v) for k, v in table.items() if k in parameters})
+            return known[verb].ask(**{k: _tuples(v) for k, v in table.items() if k in parameters})
         except (DPError, TypeError, ValueError) as e:
             self._about(at, str(e))
 
@@ -210,7 +211,7 @@ class _Reader:
         table = self._at(at)
         for k in table:
             if k not in known:
-                meant = _MEANT.get(k.lower(), k)
+                meant = MEANT.get(k.lower(), k)
                 near = f"Did you mean {meant!r}?" if meant in known else did_you_mean(k, known)
                 self._fail((*at, k), f"there is no key {k!r} here. {near}")
         return table
@@ -265,7 +266,7 @@ def _item(key: str, value: Any, told: str) -> Path:
 
 def _parameters(verb: str) -> tuple[str, ...]:
     """What a statistic takes; its own eps is the query's."""
-    return tuple(p for p in inspect.signature(statistics()[verb]).parameters if p != "eps")
+    return tuple(p for p in inspect.signature(STATISTICS[verb].ask).parameters if p != "eps")
 
 
 def _is_number(v: Any) -> bool:
@@ -340,7 +341,7 @@ def _written(name: str, q: Query, moved: Callable[[str], str]) -> dict[str, Any]
 
 def _asked(name: str, a: Aggregate) -> dict[str, Any]:
     """A statistic as keys of a file: every parameter of its function that is not at its default."""
-    make = statistics().get(a.verb)
+    make = STATISTICS[a.verb].ask if a.verb in STATISTICS else None
     parameters = {} if make is None else inspect.signature(make).parameters
     given = {k: v for k, p in parameters.items() if (v := a.argument(k)) not in (p.default, None)}
     try:

@@ -13,7 +13,7 @@ import shlex
 import warnings
 from collections.abc import Callable, Iterator
 
-from dpframe.statistics.table import statistics
+from dpframe.statistics.table import STATISTICS
 
 OPTIONS = frozenset(
     [
@@ -202,7 +202,7 @@ def _file_pair(name: str, value: ast.expr | None) -> str:
 
 
 def _file_call(made: ast.Call) -> str | None:
-    verb, known = _name(made.func), statistics()
+    verb, known = _name(made.func), STATISTICS
     given = [a for a in made.args if not (isinstance(a, ast.Constant) and a.value is ...)]
     pairs = [_file_pair(k.arg or "", k.value) for k in made.keywords]
     if verb in ("create", "Ledger"):
@@ -215,7 +215,7 @@ def _file_call(made: ast.Call) -> str | None:
         by = given[0] if len(given) == 1 else ast.List(given)
         pairs = [f"groupby = {_toml(by)}", *pairs]
     elif verb in known:
-        names = inspect.signature(known[verb]).parameters
+        names = inspect.signature(known[verb].ask).parameters
         pairs = [f"statistic = {verb!r}", *(f"{n} = {_toml(a)}" for n, a in zip(names, given)), *pairs]
     elif verb in ("query", "dp_agg", "agg"):
         inner = [_file_call(a) for a in given if isinstance(a, ast.Call)]

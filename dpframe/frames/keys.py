@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from dpframe.base.calls import checked
+from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, did_you_mean, typed
 from dpframe.frames.columns import Column
 from dpframe.frames.key_types import KeyColumn, key_column

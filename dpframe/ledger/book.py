@@ -26,7 +26,7 @@ from dpframe.accounting.claims import Busy, Claim, Head, Ticket
 from dpframe.accounting.events import Cost, Number, least
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Policy
-from dpframe.base.calls import checked
+from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, LedgerError, NearNames, did_you_mean, typed
 from dpframe.ledger import locks
 from dpframe.ledger.declaration import (
@@ -44,6 +44,8 @@ from dpframe.ledger.store import place_of, write_new
 from dpframe.ledger.sums import Charged, LedgerEntry, as_frame
 
 NEIGHBORS = ("add_remove", "replace_one")
+
+_RIGHT = "dp.Ledger.create('budget.db', eps=3), then dp.Ledger('budget.db')"
 
 
 class Ledger(NearNames):
@@ -82,7 +84,7 @@ class Ledger(NearNames):
 
     _patience = 30.0  # seconds that a lock is waited for
 
-    @checked()
+    @checked(example=_RIGHT)
     def __init__(self, path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None) -> None:
         self.path = place_of(path, "path")
         at = None if anchor is None else place_of(anchor, "anchor")
@@ -93,7 +95,7 @@ class Ledger(NearNames):
         return dt.datetime.now(dt.UTC)
 
     @classmethod
-    @checked()
+    @checked(example=_RIGHT)
     def create(
         cls,
         path: str | os.PathLike[str],

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
-from dpframe.base.calls import checked
+from dpframe.base.wrong_calls import checked
 from dpframe.errors import MechanismError, did_you_mean
 from dpframe.mechanisms import base
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpframe.accounting.events import Number, rational
 from dpframe.api.prices import prices
-from dpframe.base.calls import checked
+from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, MechanismError, typed
 from dpframe.mechanisms.auto import Asked, choose
 from dpframe.mechanisms.base import Noise, Target

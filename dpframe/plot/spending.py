@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.accounting.events import Number, rational
 from dpframe.api.prices import prices, replanned, whole_plan
-from dpframe.base.calls import checked
+from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, MechanismError, typed
 from dpframe.mechanisms.base import Target
 from dpframe.plot.charts import alt, data, layers, short

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from dpframe.base.calls import checked
+from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, did_you_mean, typed
 from dpframe.plot.charts import alt, column, data, layers
 from dpframe.release.release import Release

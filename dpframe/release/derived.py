@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.base.calls import checked
+from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, NearNames, did_you_mean
 from dpframe.layout.answers import Linear
 from dpframe.layout.moments import fieller, width_factor

@@ -17,10 +17,10 @@ import polars as pl
 
 from dpframe._version import __version__
 from dpframe.accounting.events import Cost
-from dpframe.base.calls import checked
 from dpframe.base.files import writable, write_atomic
 from dpframe.base.html import Page
 from dpframe.base.released import Released
+from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, NearNames, show, typed
 from dpframe.frames.contract import KeyColumns
 from dpframe.mechanisms.base import Ints

@@ -24,9 +24,9 @@ from dpframe.accounting.events import Cost, Number, least, rational
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Charge, Limits, Policy
 from dpframe.accounting.refusals import number
-from dpframe.base.calls import checked
 from dpframe.base.html import Page
 from dpframe.base.signals import uninterrupted
+from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, LedgerError, NearNames, NoSession, did_you_mean, show, typed
 from dpframe.noise import source
 from dpframe.release.release import Release
@@ -107,7 +107,7 @@ class Session(Page, NearNames):
     True
     """
 
-    @checked()
+    @checked(example="dp.Session(eps=1, delta=1e-6)")
     def __init__(
         self,
         *,
@@ -610,20 +610,17 @@ class _Ambient(Session):
 _ambient = _Ambient()
 
 
-def policy_of(session: Session | None) -> tuple[Policy, Limits]:
-    """What a plan is made under: the policy and limits of the given session, the current one, or none."""
+def terms_of(session: Session | None) -> tuple[Budget, Policy, Limits]:
+    """What a plan is made under: budget, policy and limits of the given session, the current one, or none."""
+    if session is not None:
+        current(session)
     paying = _paying(session)
-    return paying._policy, paying._limits
+    return paying._budget, paying._policy, paying._limits
 
 
 def _paying(session: Session | None) -> Session:
     stack = _stack.get() or tuple(_in_use)
     return session or (stack[-1] if stack else _ambient)
-
-
-def budget_of(session: Session | None) -> Budget:
-    """The budget that a call will be charged to: that of the given session, the current one, or none."""
-    return _paying(session)._budget
 
 
 def outside() -> tuple[Session, ...]:
@@ -676,4 +673,4 @@ def _cost(c: Cost) -> str:
     return f"eps={show(c.eps)}" + (f", delta={show(c.delta)}" if c.delta else "")
 
 
-__all__ = ["NEIGHBORS", "Session", "current", "policy_of"]
+__all__ = ["NEIGHBORS", "Session", "current", "terms_of"]

@@ -144,6 +144,17 @@ class Aggregate(ABC):
         return f"{self.verb}({', '.join(parts)})"
 
 
+def output(a: Any, name: str | None) -> Aggregate:
+    """What was given to ``agg`` as a question, with the name of its output; TypeError for what is no question."""
+    if not isinstance(a, Aggregate):
+        where = f"{name}=" if name else "agg: "
+        raise TypeError(
+            f"{where}{type(a).__name__} is not a question that dpframe can make private."
+            " Hint: dp_agg(n=dp.count(), mean=dp.clip_mean('x', bounds=(0, 100)), eps=0.5)"
+        )
+    return a if name is None else a.alias(name)
+
+
 def public_rows(n: Any) -> int | None:
     """``n=`` as a Python int, or InputError."""
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):

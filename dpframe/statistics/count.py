@@ -6,12 +6,12 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from dpframe.accounting.events import Number
-from dpframe.base.calls import checked
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer, Linear
 from dpframe.layout.families import UNITS, Bounds, Family
 from dpframe.layout.layouts import Layout
 from dpframe.statistics.base import Aggregate, common, one_column
+from dpframe.statistics.question import question
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,13 @@ class CountUnits(Aggregate):
         return Linear(layout.present, integer=True)
 
 
-@checked()
+@question(
+    answer="count",
+    returns="int (ungrouped), or a frame with keys and ``count`` (of a column: ``<column>_count``)",
+    example="",
+    known_as=("size", "len", "length", "shape"),
+    audited={"count": {}, "count x": {"column": "x"}},
+)
 def count(
     column: Hashable | None = None,
     *,
@@ -74,53 +80,52 @@ def count(
     nonnegative: bool = False,
     round: int | None = None,
 ) -> Count:
-    """Ask for the number of rows, or of the rows in which ``column`` is not missing.
+    """Count rows, or the rows in which ``column`` is not missing.
 
     Parameters
     ----------
     column : hashable, optional
-        None counts rows; a name counts non-missing cells (null and NaN are missing).
-    eps : number, optional
-        An epsilon of its own within ``dp_agg``.
-    nonnegative : bool
-        Raise negative answers to zero.
-    round : int, optional
-        Decimals to round to (negative: tens, hundreds).
+        None counts rows; a name counts its non-missing cells (null and NaN are missing).
 
     Returns
     -------
     Count
-        For ``agg(...)`` and ``dp_agg(...)``; ``.alias(name)`` names the output. The answer is Int64.
+        The answer is Int64.
 
     Raises
     ------
     InputError, TypeError
-        For a wrong ``eps``, ``nonnegative`` or ``round``, or a column that is no name.
+        For a column that is no name, or wrong ``nonnegative`` or ``round``.
 
     Notes
     -----
-    Privacy: one row changes the count by at most 1 under both relations (a replaced row may have
-    been filtered away, so it is never 0).
+    Privacy: (eps, delta)-DP per protected unit. One row changes the count by at most 1 under both relations (a
+    replaced row may have been filtered away, so it is never 0); of groups under replace_one by 2 in L1 and sqrt 2
+    in L2. Source: Dwork et al. 2006; the distribution of the noise is the mechanism's.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.count().describe()
-    'count()'
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"x": [1.0, None, 3.0]})
+    >>> with dp.Session(eps=100):
+    ...     n = df.dp.count(eps=50)
+    >>> int(n)
+    3
     """
     return Count(one_column("count", column), None, **common(eps, nonnegative, round))
 
 
-@checked()
+@question(
+    answer="count",
+    returns="int (ungrouped), or a frame with keys and ``units``",
+    example="",
+    audited={"count_units": {}},
+    of_units=True,
+)
 def count_units(
     *, eps: Number | None = None, nonnegative: bool = False, round: int | None = None
 ) -> CountUnits:
-    """Ask for the number of distinct units (persons, say) that have a row.
-
-    Parameters
-    ----------
-    eps, nonnegative, round
-        As in :func:`count`.
+    """Count the distinct units (persons, say) that have a row.
 
     Returns
     -------
@@ -131,17 +136,20 @@ def count_units(
     Raises
     ------
     InputError
-        When the question is planned in a session without ``unit=``: rows are its units then.
+        In a session without ``unit=``: rows are its units.
 
     Notes
     -----
-    Privacy: one unit changes the number by at most 1, however many rows it has; over groups by ``max_groups``
-    in L1, and by twice that under replace_one.
+    Privacy: (eps, delta)-DP per unit. One unit changes the number by at most 1, however many rows it has, so no
+    ``max_rows`` is needed; over groups by ``max_groups`` in L1, and by twice that under replace_one.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.count_units().describe()
-    'count_units()'
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"who": ["a", "a", "b"]})
+    >>> with dp.Session(eps=100, unit="who"):
+    ...     n = df.dp.count_units(eps=50)
+    >>> int(n)
+    2
     """
     return CountUnits(None, None, **common(eps, nonnegative, round))

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from dpframe.accounting.events import Number
-from dpframe.base.calls import checked
 from dpframe.errors import InputError, show
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer
@@ -18,6 +17,7 @@ from dpframe.layout.families import Bounds, Family
 from dpframe.layout.layouts import Layout
 from dpframe.layout.moments import Correlation, covariance, unscaled, variance
 from dpframe.statistics.base import BOOLEAN, Aggregate, common, list_of_columns, parse_bounds
+from dpframe.statistics.question import AUDIT_BOUNDS, question
 from dpframe.statistics.variance import checked_ddof
 
 MOST_COLUMNS = 64  # of a covariance matrix: 2,080 blocks
@@ -104,7 +104,16 @@ class ClipCov(Aggregate):
         return f"{self.verb}({list(self.of)!r}{bounds}{ddof})"
 
 
-@checked()
+@question(
+    answer="columns",
+    returns="frame with ``column`` and a Float64 column per input (ungrouped), or with keys and ``<a>_<b>_cov``",
+    example="['x', 'y'], bounds=(0, 100)",
+    known_as=("cov", "covariance"),
+    audited={"clip_cov": {"columns": ["x", "y"], "bounds": AUDIT_BOUNDS}},
+    whole=lambda columns, bounds=None, B=None, ddof=1: _pairwise(
+        "clip_cov", columns, bounds, B, ddof, matrix=True
+    ),
+)
 def clip_cov(
     columns: Sequence[Hashable],
     *,
@@ -114,46 +123,56 @@ def clip_cov(
     eps: Number | None = None,
     round: int | None = None,
 ) -> ClipCov:
-    """Ask for the covariance of two columns, each value clipped to public bounds.
+    """Take the covariance of two columns, or the matrix of more, each value clipped to public bounds.
 
     Parameters
     ----------
-    columns : list of two columns
-        More make a matrix, which ``df.dp.clip_cov`` gives.
+    columns : list of columns
+        Two; ``df.dp.clip_cov`` of a whole frame takes up to 64 and gives their matrix.
     bounds : (low, high), or a list or dict with one such pair per column
-        As in :func:`clip_sum`.
+        In the columns' units, from knowledge about the world and never from the frame. Boolean columns need none.
     B : number
         Short for ``bounds=(-B, B)``, for all columns.
     ddof : int
-        As in :func:`clip_var`.
-    eps, round
-        As in :func:`count`.
+        The divisor is n - ddof, as in pandas and Polars; 0, 1 or 2.
 
     Returns
     -------
     ClipCov
-        The answer is Float64. A row in which one of the columns is missing is left out.
+        The answer is Float64. A row in which any of the columns is missing is left out of all.
 
     Raises
     ------
     InputError
-        For fewer or more than two columns, or bounds that do not fit them.
+        For fewer than two columns, for more in groups and tables of answers, or bounds that do not fit them.
 
     Notes
     -----
-    Privacy: a row is spread over four cells, (K-s)(L-t), s(L-t), (K-s)t and st of its places s and t, which
-    sum to K*L whatever it holds. Values are rounded to a 2**-15 part of their span.
+    Privacy: (eps, delta)-DP per protected unit. A row is spread over four cells, (K-s)(L-t), s(L-t), (K-s)t and st
+    of its places s and t, which sum to K*L whatever it holds: together they move by 1 row in L1. In a matrix every
+    pair is one such block and every variance another; d columns are d(d+1)/2 blocks, which share the budget equally.
+    The matrix need not be positive semidefinite. Values are rounded to a 2**-15 part of their span.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.clip_cov(["x", "y"], bounds=(0, 10)).describe()
-    "clip_cov(['x', 'y'], bounds=(0, 10))"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"x": [1.0, 2.0, 3.0], "y": [2.0, 4.0, 6.0]})
+    >>> with dp.Session(eps=1e7):
+    ...     t = df.dp.clip_cov(["x", "y"], bounds=(0, 10), eps=1e7, round=1)
+    >>> t["column"].to_list(), t["x"].to_list(), t["y"].to_list()
+    (['x', 'y'], [1.0, 2.0], [2.0, 4.0])
     """
-    return pairwise("clip_cov", columns, bounds, B, ddof, eps, round, matrix=False)
+    return _pairwise("clip_cov", columns, bounds, B, ddof, eps, round, matrix=False)
 
 
-@checked()
+@question(
+    answer="columns",
+    returns="frame with ``column`` and a Float64 column per input (ungrouped), or with keys and ``<a>_<b>_corr``",
+    example="['x', 'y'], bounds=(0, 100)",
+    known_as=("corr", "correlation"),
+    audited={"clip_corr": {"columns": ["x", "y"], "bounds": AUDIT_BOUNDS}},
+    whole=lambda columns, bounds=None, B=None: _pairwise("clip_corr", columns, bounds, B, 1, matrix=True),
+)
 def clip_corr(
     columns: Sequence[Hashable],
     *,
@@ -162,12 +181,16 @@ def clip_corr(
     eps: Number | None = None,
     round: int | None = None,
 ) -> ClipCov:
-    """Ask for the correlation of two columns, each value clipped to public bounds.
+    """Take the correlation of two columns, or the matrix of more, each value clipped to public bounds.
 
     Parameters
     ----------
-    columns, bounds, B, eps, round
-        As in :func:`clip_cov`.
+    columns : list of columns
+        Two; ``df.dp.clip_corr`` of a whole frame takes up to 64 and gives their matrix.
+    bounds : (low, high), or a list or dict with one such pair per column
+        In the columns' units, from knowledge about the world and never from the frame. Boolean columns need none.
+    B : number
+        Short for ``bounds=(-B, B)``, for all columns.
 
     Returns
     -------
@@ -177,22 +200,26 @@ def clip_corr(
     Raises
     ------
     InputError
-        As for :func:`clip_cov`.
+        As for :func:`dpframe.clip_cov`.
 
     Notes
     -----
-    Privacy: the blocks of one covariance and of two variances, which share the epsilon equally.
+    Privacy: the blocks of :func:`dpframe.clip_cov`, one of every covariance and one of every variance, which share
+    the epsilon equally.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.clip_corr(["x", "y"], bounds=[(0, 10), (-1, 1)]).describe()
-    "clip_corr(['x', 'y'], bounds=[(0, 10), (-1, 1)])"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"x": [1.0, 2.0, 3.0], "y": [6.0, 4.0, 2.0]})
+    >>> with dp.Session(eps=1e7):
+    ...     t = df.dp.clip_corr(["x", "y"], bounds=(0, 10), eps=1e7, round=2)
+    >>> t["x"].to_list()
+    [1.0, -1.0]
     """
-    return pairwise("clip_corr", columns, bounds, B, 1, eps, round, matrix=False)
+    return _pairwise("clip_corr", columns, bounds, B, 1, eps, round, matrix=False)
 
 
-def pairwise(
+def _pairwise(
     verb: str,
     columns: Any,
     bounds: Any,

@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 
 from dpframe.accounting.events import Number
-from dpframe.base.calls import checked
 from dpframe.errors import InputError, show
 from dpframe.frames.bins import Tally, between
 from dpframe.frames.columns import Column
@@ -22,6 +21,7 @@ from dpframe.layout.families import Bounds, Family
 from dpframe.layout.layouts import Layout
 from dpframe.layout.tables import Fixed, Index
 from dpframe.statistics.base import Aggregate, common, one_column, one_number
+from dpframe.statistics.question import question
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,13 @@ class Histogram(Binned):
         return f"histogram({self.column!r}, edges=[{_few(self.edges)}])"
 
 
-@checked()
+@question(
+    answer="table",
+    returns="frame with ``bin``, ``lower``, ``upper`` and ``count``; of groups those rows for each, after the keys",
+    example="'x', edges=[0, 10, 20]",
+    known_as=("hist",),
+    audited={"histogram": {"column": "x", "edges": [-3, 0, 2.5, 10]}},
+)
 def histogram(
     column: Hashable,
     *,
@@ -110,22 +116,18 @@ def histogram(
     nonnegative: bool = False,
     round: int | None = None,
 ) -> Histogram:
-    """Ask how many rows fall between public edges.
+    """Count rows between public edges.
 
     Parameters
     ----------
-    column : hashable
-        A Boolean, integer, float or Decimal column.
     edges : list of at least two numbers, increasing
         In the column's unit; from knowledge, never from the frame. Bins are [a, b), the last one [a, b].
-    eps, nonnegative, round
-        As in :func:`~dpframe.count`.
 
     Returns
     -------
     Histogram
-        The answer has ``len(edges) + 2`` rows: below the first edge, the bins, above the last one, missing
-        (null and NaN), with columns ``bin``, ``lower``, ``upper`` and ``count`` (Int64).
+        ``len(edges) + 2`` rows: below the first edge, the bins, above the last one, missing (null and NaN). Counts
+        are Int64.
 
     Raises
     ------
@@ -134,14 +136,18 @@ def histogram(
 
     Notes
     -----
-    Privacy: a row is in one bin, so it moves the counts by 1 in L1 and L2 (replace_one: 2 and sqrt 2). With
-    a unit, R of its rows are kept, chosen by salted hash: R in L1 (2R) and R in L2 (sqrt 2 R).
+    Privacy: (eps, delta)-DP per protected unit. A row is in one bin, so it moves the counts by 1 in L1 and L2
+    (replace_one: 2 and sqrt 2). With a unit, R of its rows are kept, chosen by salted hash: R in L1 (2R) and R in L2
+    (sqrt 2 R). Source: Dwork et al. 2006.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.histogram("age", edges=[0, 18, 65]).describe()
-    "histogram('age', edges=[0, 18, 65])"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"age": [3.0, 40.0, 41.0, None]})
+    >>> with dp.Session(eps=1e6):
+    ...     h = df.dp.histogram("age", edges=[0, 18, 65], eps=1e6)
+    >>> h.select("bin", "count").rows()
+    [('< 0', 0), ('[0, 18)', 1), ('[18, 65]', 2), ('> 65', 0), ('missing', 1)]
     """
     one_column("histogram", column)
     return Histogram(column, edges=_edges(column, edges), **common(eps, nonnegative, round))

@@ -6,12 +6,12 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from dpframe.accounting.events import Number
-from dpframe.base.calls import checked
 from dpframe.errors import InputError
 from dpframe.frames.bins import Distinct, Tally
 from dpframe.frames.columns import Column
 from dpframe.statistics.base import common, one_column
 from dpframe.statistics.histogram import Binned
+from dpframe.statistics.question import question
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,13 @@ class NUnique(Binned):
         return 0
 
 
-@checked()
+@question(
+    answer="count",
+    returns="int (ungrouped), or a frame with keys and ``<column>_n_unique``",
+    example="'x'",
+    known_as=("nunique", "count_distinct"),
+    audited={"n_unique": {"column": "i"}},
+)
 def n_unique(
     column: Hashable,
     *,
@@ -49,13 +55,11 @@ def n_unique(
     nonnegative: bool = False,
     round: int | None = None,
 ) -> NUnique:
-    """Ask how many different values a column has; missing ones are no value.
+    """Count the different values of a column; missing cells are no value.
 
     Parameters
     ----------
     column : hashable
-    eps, nonnegative, round
-        As in :func:`~dpframe.count`.
 
     Returns
     -------
@@ -69,14 +73,17 @@ def n_unique(
 
     Notes
     -----
-    Privacy: one row adds one value at most, so it moves the number by at most 1. With a unit, R of its
-    different values count in a group, chosen by salted hash, so it moves the number by at most R; by 1 if
-    the column is the unit itself.
+    Privacy: (eps, delta)-DP per protected unit. One row adds one value at most, so it moves the number by at most 1.
+    With a unit, R of its different values count in a group (``max_rows``), chosen by salted hash, so it moves the
+    number by at most R; by 1 if the column is the unit itself.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.n_unique("city").describe()
-    "n_unique('city')"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"city": ["Ghent", "Lille", "Ghent", None]})
+    >>> with dp.Session(eps=1e6):
+    ...     n = df.dp.n_unique("city", eps=1e6)
+    >>> int(n)
+    2
     """
     return NUnique(one_column("n_unique", column), None, **common(eps, nonnegative, round))

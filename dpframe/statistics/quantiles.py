@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 
 from dpframe.accounting.events import Number, rational
-from dpframe.base.calls import checked
 from dpframe.errors import InputError, show, typed
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
@@ -26,6 +25,7 @@ from dpframe.mechanisms.choosers import Chooser, Reach
 from dpframe.mechanisms.ranks import quantiles
 from dpframe.statistics.base import common, one_column, one_number, parse_bounds
 from dpframe.statistics.base_choice import Counted
+from dpframe.statistics.question import AUDIT_BOUNDS, question
 
 _PARTS = 1 << 20
 
@@ -119,7 +119,17 @@ class Quantile(Counted):
         return f"{self.asked}({', '.join(parts)})"
 
 
-@checked()
+@question(
+    answer="number",
+    returns="number (one q); frame with ``q`` and ``<column>`` (a list); of groups a column ``<column>_q25`` for each",
+    example="'x', 0.5, bounds=(0, 100)",
+    known_as=("quantiles", "percentile"),
+    audited={
+        "quantile": {"column": "x", "q": 0.5, "candidates": [-3, 0, 2, 5, 10]},
+        "quantiles": {"column": "x", "q": [0.25, 0.5, 0.9], "candidates": [-3, 0, 2, 5, 10]},
+    },
+    several="q",
+)
 def quantile(
     column: Hashable,
     q: Number | Sequence[Number],
@@ -130,12 +140,10 @@ def quantile(
     nonnegative: bool = False,
     round: int | None = None,
 ) -> Quantile:
-    """Ask for one quantile of a column's non-missing values, or for several together.
+    """Estimate one quantile of a column's non-missing values, or several together.
 
     Parameters
     ----------
-    column : hashable
-        A Boolean, integer, float or Decimal column.
     q : number, or list of numbers in increasing order
         Between 0 and 1. Several together are about twice as exact as one by one for the same eps.
     bounds : (low, high)
@@ -143,14 +151,12 @@ def quantile(
         column, its integers are the candidates (every 2**j-th if there are more than 2**16).
     candidates : list of numbers, increasing
         Instead of ``bounds``: what can be the answer.
-    eps, nonnegative, round
-        As in :func:`~dpframe.count`.
 
     Returns
     -------
     Quantile
-        In ``agg`` and ``dp_agg`` a column for each q (``<name>_q25``): Int64 for integer columns with
-        integer candidates, else Float64. The quantile of nothing is any of the candidates, by chance.
+        Int64 for integer columns with integer candidates, else Float64. The quantile of nothing is any of the
+        candidates, by chance.
 
     Raises
     ------
@@ -161,19 +167,26 @@ def quantile(
     -----
     Every value is first moved to the nearest candidate (halfway: down), so values beyond the bounds count at
     their ends. Of several quantiles drawn together, the middle one divides the rows for the others, those tied with it
-    too; ranks within a part are whole, which is half a row off for each division. Extreme quantiles stand in for
-    minimum and maximum, which are single rows' values and so can't be released.
+    too; ranks within a part are whole, which is half a row off for each division. The error that is known
+    (``error=``, ``plan.error``) is that of the rank, in rows; how far the value is off depends on the data, so there is
+    no interval. Extreme quantiles stand in for minimum and maximum, which are single rows' values and so can't be
+    released.
 
-    Privacy: the exponential mechanism with the utility -max(0, #(x < c) - q n, q n - #(x <= c)), moved by
-    max(q, 1-q) by one row (replace_one: 1), R times that with a unit; at q = 0 and 1 all utilities move
-    the same way, and eps need not pay for both. Several: recursively, halves in parallel; a row is in one of them, by its value and
-    by a place that was drawn before.
+    Privacy: eps-DP per protected unit (rho = eps**2/8). The exponential mechanism with the utility
+    -max(0, #(x < c) - q n, q n - #(x <= c)), drawn exactly, moved by max(q, 1-q) by one row (replace_one: 1), R times
+    that with a unit; at q = 0 and 1 all utilities move the same way, and eps need not pay for both. Several:
+    recursively, halves in parallel; a row is in one of them, by its value and by a place that was drawn before.
+    Source: McSherry and Talwar 2007, Smith 2011; several: Kaplan, Schnapp, Stemmer 2022.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.quantile("age", [0.25, 0.75], bounds=(0, 120)).describe()
-    "quantile('age', [0.25, 0.75], bounds=(0, 120))"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"age": [20, 30, 30, 40, 90]})
+    >>> with dp.Session(eps=1e6):
+    ...     half = df.dp.quantile("age", 0.5, bounds=(0, 120), eps=1e3)
+    ...     table = df.dp.quantile("age", [0.5, 0.9], bounds=(0, 120), eps=1e3)
+    >>> int(half), table.rows()
+    (30, [(0.5, 30), (0.9, 90)])
     """
     many = isinstance(q, list | tuple)
     given: Any = list(q) if isinstance(q, list | tuple) else [q]
@@ -185,7 +198,12 @@ def quantile(
     return _quantile("quantile", column, ranks, many, bounds, candidates, common(eps, nonnegative, round))
 
 
-@checked()
+@question(
+    answer="number",
+    returns="a candidate (ungrouped), or a frame with keys and ``<column>_median``",
+    example="'x', bounds=(0, 100)",
+    audited={"median": {"column": "i", "bounds": (0, 6)}},
+)
 def median(
     column: Hashable,
     *,
@@ -195,12 +213,14 @@ def median(
     nonnegative: bool = False,
     round: int | None = None,
 ) -> Quantile:
-    """Ask for the median: :func:`quantile` at one half.
+    """Estimate the median: ``quantile(column, 0.5)``.
 
     Parameters
     ----------
-    column, bounds, candidates, eps, nonnegative, round
-        As in :func:`quantile`.
+    bounds : (low, high)
+        In the column's unit, from knowledge; cut into candidates as for :func:`dpframe.quantile`.
+    candidates : list of numbers, increasing
+        Instead of ``bounds``: what can be the answer.
 
     Returns
     -------
@@ -210,23 +230,30 @@ def median(
     Raises
     ------
     InputError
-        As for :func:`quantile`.
+        As for :func:`dpframe.quantile`.
 
     Notes
     -----
-    Privacy: that of :func:`quantile` at 0.5.
+    Privacy: that of :func:`dpframe.quantile` at 0.5. The error is one of rank, in rows.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.median("age", bounds=(0, 120)).describe()
-    "median('age', bounds=(0, 120))"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"g": ["a", "a", "b"], "age": [20, 20, 40]})
+    >>> with dp.Session(eps=1e6):
+    ...     df.dp.groupby("g", keys=["a", "b"]).median("age", bounds=(0, 120), eps=1e3).rows()
+    [('a', 20), ('b', 40)]
     """
     half = (Fraction(1, 2),)
     return _quantile("median", column, half, False, bounds, candidates, common(eps, nonnegative, round))
 
 
-@checked()
+@question(
+    answer="number",
+    returns="number, at least 0 (ungrouped), or a frame with keys and ``<column>_iqr``",
+    example="'x', bounds=(0, 100)",
+    audited={"iqr": {"column": "x", "bounds": AUDIT_BOUNDS}},
+)
 def iqr(
     column: Hashable,
     *,
@@ -236,12 +263,14 @@ def iqr(
     nonnegative: bool = False,
     round: int | None = None,
 ) -> Quantile:
-    """Ask for the interquartile range: the difference of two quantiles that are drawn together.
+    """Estimate the interquartile range from two quantiles that are drawn together.
 
     Parameters
     ----------
-    column, bounds, candidates, eps, nonnegative, round
-        As in :func:`quantile`.
+    bounds : (low, high)
+        In the column's unit, from knowledge; cut into candidates as for :func:`dpframe.quantile`.
+    candidates : list of numbers, increasing
+        Instead of ``bounds``: what can be the answer.
 
     Returns
     -------
@@ -251,17 +280,19 @@ def iqr(
     Raises
     ------
     InputError
-        As for :func:`quantile`.
+        As for :func:`dpframe.quantile`.
 
     Notes
     -----
-    Privacy: that of :func:`quantile` for ``[0.25, 0.75]``; the difference is post-processing.
+    Privacy: that of :func:`dpframe.quantile` for ``[0.25, 0.75]``; the difference is post-processing.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.iqr("age", bounds=(0, 120)).describe()
-    "iqr('age', bounds=(0, 120))"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"age": list(range(101))})
+    >>> with dp.Session(eps=1e6):
+    ...     int(df.dp.iqr("age", bounds=(0, 120), eps=1e5))
+    50
     """
     quartiles = (Fraction(1, 4), Fraction(3, 4))
     return _quantile("iqr", column, quartiles, False, bounds, candidates, common(eps, nonnegative, round))

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting.events import Number
-from dpframe.base.calls import checked
 from dpframe.errors import InputError, show
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Measure
@@ -23,6 +22,7 @@ from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Best, Reach, best
 from dpframe.statistics.base import common, list_of_columns, parse_bounds
 from dpframe.statistics.base_choice import Choosing, checked_k
+from dpframe.statistics.question import AUDIT_BOUNDS, question
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,12 @@ class Scored(Choosing):
         return f"select([{shown}]{within}{f', k={self.k}' if self.k > 1 else ''})"
 
 
-@checked()
+@question(
+    answer="choice",
+    returns="frame with ``candidate`` and ``rank`` (k rows, best first); of groups k rows for each, after the keys",
+    example="['a', 'b', 'c'], bounds=(0, 1)",
+    audited={"select": {"columns": ["x", "y"], "bounds": AUDIT_BOUNDS}},
+)
 def select(
     columns: Any,
     *,
@@ -102,23 +107,21 @@ def select(
     k: int = 1,
     eps: Number | None = None,
 ) -> Scored:
-    """Ask which candidate has the largest utility, where the caller says what each row adds to each candidate's.
+    """Choose the candidate with the largest utility, where a column says what each row adds to it.
 
     Parameters
     ----------
     columns : list of column names
-        One column for each candidate, with what a row adds to its utility: Boolean, integer, float or Decimal.
-    bounds : (low, high), or B for (-B, B)
-        Of every cell, as in :func:`~dpframe.clip_sum`; Boolean columns need none.
+        One for each candidate, with what a row adds to its utility: Boolean, integer, float or Decimal.
+    bounds : (low, high)
+        Of every cell, as in :func:`dpframe.clip_sum`; Boolean columns need none.
     k : int
         How many candidates to choose, best first.
-    eps : number, optional
-        As in :func:`~dpframe.count`.
 
     Returns
     -------
     Scored
-        The answer has k rows: ``candidate`` (a column's name) and ``rank``. Utilities are not released.
+        k rows: ``candidate`` (a column's name) and ``rank``. Utilities are not released.
 
     Raises
     ------
@@ -127,15 +130,18 @@ def select(
 
     Notes
     -----
-    Privacy: k draws of the exponential mechanism without putting back (McSherry and Talwar 2007), each with eps/k,
-    on the sums of the clipped columns. One row moves all of them by amounts within max(high, 0) - min(low, 0)
-    of each other, so weights are exp(eps/k * sum / that); replace_one: half of that.
+    Privacy: eps-DP per protected unit (rho = eps**2/(8 k)). k draws of the exponential mechanism without putting back
+    (McSherry and Talwar 2007), each with eps/k, on the sums of the clipped columns. One row moves all of them by
+    amounts within max(high, 0) - min(low, 0) of each other, so weights are exp(eps/k * sum / that); replace_one:
+    half of that.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.select(["loss_a", "loss_b"], bounds=(-1, 0)).describe()
-    "select(['loss_a', 'loss_b'], bounds=(-1, 0))"
+    >>> import dpframe as dp, polars as pl
+    >>> votes = pl.DataFrame({"tea": [True, True, False], "coffee": [False, True, False]})
+    >>> with dp.Session(eps=1e6):
+    ...     votes.dp.select(["tea", "coffee"], eps=1e3).rows()
+    [('tea', 1)]
     """
     of = list_of_columns("select", columns)
     checked_k(of[0] if of else "x", k)

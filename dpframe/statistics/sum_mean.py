@@ -6,10 +6,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from dpframe.accounting.events import Number
-from dpframe.base.calls import checked
 from dpframe.layout.answers import Answer, Linear, Ratio
 from dpframe.layout.layouts import Layout
 from dpframe.statistics.base import Aggregate, common, one_column, parse_bounds, public_rows
+from dpframe.statistics.question import AUDIT_BOUNDS, question
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,13 @@ class ClipMean(Aggregate):
         return text if self.n is None else f"{text[:-1]}, n={self.n})"
 
 
-@checked()
+@question(
+    answer="number",
+    returns="int or float (ungrouped), or a frame with keys and ``<column>_sum``",
+    example="'x', bounds=(0, 100)",
+    known_as=("sum", "total"),
+    audited={"clip_sum": {"column": "x", "bounds": AUDIT_BOUNDS}},
+)
 def clip_sum(
     column: Hashable,
     *,
@@ -69,40 +75,31 @@ def clip_sum(
     nonnegative: bool = False,
     round: int | None = None,
 ) -> ClipSum:
-    """Ask for the sum of a column's values, each clipped to public bounds.
-
-    Parameters
-    ----------
-    column : hashable
-        A Boolean, integer, float or Decimal column. Missing cells add nothing; inf is clipped.
-    bounds : (low, high)
-        In the column's unit, from knowledge about the world and never from the frame.
-        Boolean columns need none.
-    B : number
-        Short for ``bounds=(-B, B)``.
-    eps, nonnegative, round
-        As in :func:`count`.
+    """Sum a column's values, each clipped to public bounds.
 
     Returns
     -------
     ClipSum
-        The answer is Int64 for integer and Boolean columns with integer bounds, else Float64.
+        The answer is Int64 for integer and Boolean columns with integer bounds at most 2**30 apart, else Float64.
 
     Raises
     ------
     InputError
-        Without bounds, with both, or with bounds that are equal, reversed or not finite.
+        Without bounds, with both ``bounds`` and ``B``, or with bounds that are equal, reversed or not finite.
 
     Notes
     -----
-    Privacy: one row changes the sum by at most max(\\|low\\|, \\|high\\|) when it appears or vanishes,
-    and by at most max(high, 0) - min(low, 0) when it becomes another.
+    Privacy: (eps, delta)-DP per protected unit. One row changes the sum by at most max(\\|low\\|, \\|high\\|)
+    when it appears or vanishes, and by at most max(high, 0) - min(low, 0) when it becomes another.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.clip_sum("age", bounds=(0, 100)).describe()
-    "clip_sum('age', bounds=(0, 100))"
+    >>> import dpframe as dp, pandas as pd
+    >>> df = pd.DataFrame({"minutes": [10, 500, None]})
+    >>> with dp.Session(eps=1e6):
+    ...     total = df.dp.clip_sum("minutes", bounds=(0, 60), eps=1e6)
+    >>> round(total)
+    70
     """
     return ClipSum(
         one_column("clip_sum", column),
@@ -111,7 +108,18 @@ def clip_sum(
     )
 
 
-@checked()
+@question(
+    answer="measure",
+    returns="float within the bounds (ungrouped), or a frame with keys and ``<column>_mean``",
+    example="'x', bounds=(0, 100)",
+    known_as=("mean", "avg", "average"),
+    audited={
+        "clip_mean": {"column": "x", "bounds": AUDIT_BOUNDS},
+        "clip_mean n": {"column": "x", "bounds": AUDIT_BOUNDS, "n": 9},
+        "clip_mean integer": {"column": "i", "bounds": (0, 6)},
+        "clip_mean Boolean": {"column": "b"},
+    },
+)
 def clip_mean(
     column: Hashable,
     *,
@@ -122,37 +130,39 @@ def clip_mean(
     nonnegative: bool = False,
     round: int | None = None,
 ) -> ClipMean:
-    """Ask for the mean of a column's non-missing values, each clipped to public bounds.
+    """Average a column's non-missing values, each clipped to public bounds.
 
     Parameters
     ----------
-    column, bounds, B, eps, nonnegative, round
-        As in :func:`clip_sum`.
     n : int, optional
         The number of values, if it is public: a number you type, never read from the frame.
 
     Returns
     -------
     ClipMean
-        The answer is Float64 and lies within the bounds; the mean of nothing is their midpoint.
+        The answer is Float64 and lies within the bounds; the mean of nothing is their midpoint (plus noise).
 
     Raises
     ------
     InputError
-        As for :func:`clip_sum`, and for an ``n`` that is no number of rows.
+        As for :func:`dpframe.clip_sum`, and for an ``n`` that is no number of rows.
 
     Notes
     -----
-    Privacy: without ``n`` each row is spread over two cells (its place between the bounds, in exact
-    steps), so it moves them by 1 in L1 altogether, and mean, sum and count come from the same noise.
-    With ``n`` the published number is the sum of distances from the midpoint, moved by at most
-    (high - low)/2 (twice that when a row becomes another).
+    Privacy: (eps, delta)-DP per protected unit; the true number of rows is never used, nor needed. Without ``n``
+    each row is spread over two cells (its place between the bounds, in exact steps), so it moves them by 1 in L1
+    altogether, and mean, sum and count come from the same noise. The 95 % error is at most
+    3 (high - low)/(eps * rows) with Laplace noise. With ``n`` the sum of distances from the midpoint is published,
+    moved by at most (high - low)/2 (twice that when a row becomes another).
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.clip_mean("age", bounds=(0, 100), n=5000).describe()
-    "clip_mean('age', bounds=(0, 100), n=5000)"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"age": [20.0, 30.0, 40.0]})
+    >>> with dp.Session(eps=1e6):
+    ...     mean = df.dp.clip_mean("age", bounds=(0, 100), eps=1e6)
+    >>> round(mean, 2)
+    30.0
     """
     n = public_rows(n)
     one_column("clip_mean", column)

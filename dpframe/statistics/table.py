@@ -1,31 +1,29 @@
-"""Every statistic by name: the one table from which files, commands and the audit read what can be asked."""
+"""Every statistic by name: the one table that verbs, ``dpframe`` itself, files, commands and auditors read.
 
-from __future__ import annotations
+A new statistic is a file of its own and one line here.
+"""
 
-from collections.abc import Callable
+from dpframe.statistics.bounds import bounds as bounds
+from dpframe.statistics.count import count as count
+from dpframe.statistics.count import count_units as count_units
+from dpframe.statistics.covariance import clip_corr as clip_corr
+from dpframe.statistics.covariance import clip_cov as clip_cov
+from dpframe.statistics.histogram import histogram as histogram
+from dpframe.statistics.n_unique import n_unique as n_unique
+from dpframe.statistics.quantiles import iqr as iqr
+from dpframe.statistics.quantiles import median as median
+from dpframe.statistics.quantiles import quantile as quantile
+from dpframe.statistics.question import Statistic as _Statistic
+from dpframe.statistics.select import select as select
+from dpframe.statistics.sum_mean import clip_mean as clip_mean
+from dpframe.statistics.sum_mean import clip_sum as clip_sum
+from dpframe.statistics.top_k import top_k as top_k
+from dpframe.statistics.variance import clip_std as clip_std
+from dpframe.statistics.variance import clip_var as clip_var
+from dpframe.statistics.vectors import vector_mean as vector_mean
+from dpframe.statistics.vectors import vector_sum as vector_sum
+from dpframe.statistics.weighted_mean import clip_wmean as clip_wmean
 
-from dpframe.statistics.base import Aggregate
-from dpframe.statistics.bounds import bounds
-from dpframe.statistics.count import count, count_units
-from dpframe.statistics.covariance import clip_corr, clip_cov
-from dpframe.statistics.histogram import histogram
-from dpframe.statistics.n_unique import n_unique
-from dpframe.statistics.quantiles import iqr, median, quantile
-from dpframe.statistics.select import select
-from dpframe.statistics.sum_mean import clip_mean, clip_sum
-from dpframe.statistics.top_k import top_k
-from dpframe.statistics.variance import clip_std, clip_var
-from dpframe.statistics.vectors import vector_mean, vector_sum
-from dpframe.statistics.weighted_mean import clip_wmean
-
-STATISTICS: dict[str, Callable[..., Aggregate]] = {
-    f.__name__: f
-    for f in (
-        bounds, clip_corr, clip_cov, clip_mean, clip_std, clip_sum, clip_var, clip_wmean, count, count_units,
-        histogram, iqr, median, n_unique, quantile, select, top_k, vector_mean, vector_sum,
-    )
-}  # fmt: skip
-
-
-def statistics() -> dict[str, Callable[..., Aggregate]]:
-    return STATISTICS
+STATISTICS: dict[str, _Statistic] = {
+    name: f.statistic for name, f in sorted(globals().items()) if hasattr(f, "statistic")
+}

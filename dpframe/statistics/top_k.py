@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpframe.accounting.events import Number
-from dpframe.base.calls import checked
 from dpframe.errors import InputError
 from dpframe.frames.bins import Among, Tally
 from dpframe.frames.columns import Column
@@ -20,6 +19,7 @@ from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Chooser, Reach, largest
 from dpframe.statistics.base import common, one_column
 from dpframe.statistics.base_choice import Counted, checked_k
+from dpframe.statistics.question import question
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +73,30 @@ class TopK(Counted):
         return f"top_k({self.column!r}, {self.k}, candidates=...)"
 
 
-@checked()
+@question(
+    answer="choice",
+    returns="frame with the column and ``rank`` (k rows, best first); of groups k rows for each, after the keys",
+    example="'x', 3, candidates=[...]",
+    known_as=("mode", "topk", "nlargest"),
+    audited={"top_k": {"column": "i", "k": 1, "candidates": [0, 3, 6, 9]}},
+    found=lambda column, k, candidates=None: (column, checked_k(column, k)) if candidates is None else None,
+)
 def top_k(column: Hashable, k: int, *, candidates: Any = None, eps: Number | None = None) -> TopK:
-    """Ask for the k most frequent of public candidates, best first.
+    """Choose the k most frequent of public candidates, best first.
 
     Parameters
     ----------
     column : hashable
     k : int
     candidates : list, range, Enum class, ``dp.public(...)`` or "declared"
-        As ``keys=`` of ``groupby``: the values that can be chosen, whether they occur or not.
-    eps : number, optional
-        As in :func:`~dpframe.count`.
+        What can be chosen, whether it occurs or not, as ``keys=`` of ``groupby``. Rows with other values count for
+        nothing. ``df.dp.top_k`` without them needs ``delta=``: values with enough rows are found, and those with the
+        largest noisy counts are told, k at most, with their ``count`` instead of ``rank``.
 
     Returns
     -------
     TopK
-        The answer has k rows, with the column and ``rank``; counts are not released.
+        k rows, with the column and ``rank``; counts are not released.
 
     Raises
     ------
@@ -98,14 +105,20 @@ def top_k(column: Hashable, k: int, *, candidates: Any = None, eps: Number | Non
 
     Notes
     -----
-    Privacy: k draws of the exponential mechanism without putting back, each with eps/k. One row moves every
-    count the same way (add_remove), so weights are exp(eps/(k R) * count); replace_one: half of that.
+    ``mechanism``: "exponential" or, for k = 1, "permute_and_flip", which "auto" takes in sessions without delta and rho.
+
+    Privacy: eps-DP per protected unit (rho = eps**2/(8 k)). k draws of the exponential mechanism without putting back,
+    each with eps/k. One row moves every count the same way (add_remove), so weights are exp(eps/(k R) * count);
+    replace_one: half of that. Source: McSherry and Talwar 2007, Durfee and Rogers 2019; permute and flip: McKenna
+    and Sheldon 2020.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.top_k("city", 3, candidates=["Ghent", "Lille", "Metz", "Nancy"]).describe()
-    "top_k('city', 3, candidates=...)"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"city": ["Ghent"] * 30 + ["Lille"] * 20 + ["Metz"]})
+    >>> with dp.Session(eps=1e6):
+    ...     df.dp.top_k("city", 2, candidates=["Lille", "Metz", "Nancy", "Ghent"], eps=1e3).rows()
+    [('Ghent', 1), ('Lille', 2)]
     """
     checked_k(column, k)
     if candidates is None:

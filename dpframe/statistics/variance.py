@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.accounting.events import Number
-from dpframe.base.calls import checked
 from dpframe.errors import InputError, typed
 from dpframe.layout.answers import Answer
 from dpframe.layout.layouts import Layout
 from dpframe.layout.moments import Root, variance
 from dpframe.statistics.base import Aggregate, common, one_column, parse_bounds
+from dpframe.statistics.question import AUDIT_BOUNDS, question
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,13 @@ class ClipVar(Aggregate):
         return f"{text}{ddof}{', raw=True' if self.raw else ''})"
 
 
-@checked()
+@question(
+    answer="measure",
+    returns="float, at least 0 unless ``raw`` (ungrouped), or a frame with keys and ``<column>_var``",
+    example="'x', bounds=(0, 100)",
+    known_as=("var", "variance"),
+    audited={"clip_var": {"column": "x", "bounds": AUDIT_BOUNDS}},
+)
 def clip_var(
     column: Hashable,
     *,
@@ -55,12 +61,10 @@ def clip_var(
     nonnegative: bool = False,
     round: int | None = None,
 ) -> ClipVar:
-    """Ask for the variance of a column's non-missing values, each clipped to public bounds.
+    """Take the variance of a column's non-missing values, each clipped to public bounds.
 
     Parameters
     ----------
-    column, bounds, B, eps, nonnegative, round
-        As in :func:`clip_sum`.
     ddof : int
         The divisor is n - ddof, as in pandas and Polars; 0, 1 or 2.
     raw : bool
@@ -75,19 +79,26 @@ def clip_var(
     Raises
     ------
     InputError
-        As for ``clip_sum``, and for a ``ddof`` that is none of 0, 1 and 2.
+        As for :func:`dpframe.clip_sum`, and for a ``ddof`` that is none of 0, 1 and 2.
 
     Notes
     -----
-    Privacy: each row is spread over three cells, (K-t)**2, 2t(K-t) and t**2 of its place t between the bounds,
-    which sum to K**2 whatever it holds; count, sum, mean, variance and standard deviation of the column come
-    from the same noise, at one epsilon. Values are rounded to a 2**-15 part of the span.
+    Privacy: (eps, delta)-DP per protected unit. Each row is spread over three cells, (K-t)**2, 2t(K-t) and t**2 of
+    its place t between the bounds, which sum to K**2 whatever it holds: together they move by 1 row in L1. Count,
+    sum, mean, variance and standard deviation of the column come from the same noise, at one epsilon. Values are
+    rounded to a 2**-15 part of the span.
+
+    The interval is Fieller's with the mean plugged in (see ``docs/statistics.md``); the expected error is that of
+    values at the bounds, the worst case: 4 half-spans squared times the noise of a cell over n.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.clip_var("income", bounds=(0, 100_000)).describe()
-    "clip_var('income', bounds=(0, 100000))"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"age": [20.0, 30.0, 40.0]})
+    >>> with dp.Session(eps=1e6):
+    ...     v = df.dp.clip_var("age", bounds=(0, 100), eps=1e6)
+    >>> round(v)
+    100
     """
     if not isinstance(raw, bool):
         raise InputError(f"raw={typed(raw)} must be True or False. Hint: raw=True")
@@ -95,7 +106,13 @@ def clip_var(
     return ClipVar(column, parsed, ddof=checked_ddof(ddof), raw=raw, **common(eps, nonnegative, round))
 
 
-@checked()
+@question(
+    answer="measure",
+    returns="float, at least 0 (ungrouped), or a frame with keys and ``<column>_std``",
+    example="'x', bounds=(0, 100)",
+    known_as=("std", "stddev"),
+    audited={"clip_std": {"column": "x", "bounds": AUDIT_BOUNDS}},
+)
 def clip_std(
     column: Hashable,
     *,
@@ -106,12 +123,12 @@ def clip_std(
     nonnegative: bool = False,
     round: int | None = None,
 ) -> ClipVar:
-    """Ask for the standard deviation of a column's non-missing values, each clipped to public bounds.
+    """Take the standard deviation of a column's non-missing values, each clipped to public bounds.
 
     Parameters
     ----------
-    column, bounds, B, ddof, eps, nonnegative, round
-        As in :func:`clip_var`.
+    ddof : int
+        The divisor is n - ddof, as in pandas and Polars; 0, 1 or 2.
 
     Returns
     -------
@@ -121,17 +138,21 @@ def clip_std(
     Raises
     ------
     InputError
-        As for :func:`clip_var`.
+        As for :func:`dpframe.clip_var`.
 
     Notes
     -----
-    Privacy: the root of :func:`clip_var`'s answer.
+    Privacy: the root of :func:`dpframe.clip_var`'s answer, at the same epsilon. The expected error is that of values
+    spread evenly between the bounds; it is larger when they are close together.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.clip_std("income", bounds=(0, 100_000)).describe()
-    "clip_std('income', bounds=(0, 100000))"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"age": [20.0, 30.0, 40.0]})
+    >>> with dp.Session(eps=1e6):
+    ...     sd = df.dp.clip_std("age", bounds=(0, 100), eps=1e6)
+    >>> round(sd, 1)
+    10.0
     """
     parsed = parse_bounds("clip_std", one_column("clip_std", column), bounds, B)
     return ClipVar(column, parsed, ddof=checked_ddof(ddof), root=True, **common(eps, nonnegative, round))

@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from dpframe.accounting.events import Number, rational
-from dpframe.base.calls import checked
 from dpframe.errors import InputError, show, typed
 from dpframe.frames.columns import MEASURABLE, Column
 from dpframe.layout.answers import Answer, Linear
@@ -18,6 +17,7 @@ from dpframe.layout.families import Bounds, Family
 from dpframe.layout.layouts import Layout
 from dpframe.layout.moments import Quotient
 from dpframe.statistics.base import Aggregate, common, list_of_columns, one_column, public_rows
+from dpframe.statistics.question import question
 
 MOST_COMPONENTS = 1 << 12
 
@@ -97,7 +97,12 @@ class VectorSum(Aggregate):
         return text + (f", dim={self.dims}" if self.dims else "") + (f", n={self.n})" if self.n else ")")
 
 
-@checked()
+@question(
+    answer="columns",
+    returns="frame with a Float64 column per component, after the keys if there are groups",
+    example="['x', 'y'], norm=1",
+    audited={"vector_sum": {"columns": ["x", "y"], "norm": 5, "ord": 1}},
+)
 def vector_sum(
     columns: Any,
     *,
@@ -107,7 +112,7 @@ def vector_sum(
     eps: Number | None = None,
     round: int | None = None,
 ) -> VectorSum:
-    """Ask for the sum of vectors, each shortened to a public norm.
+    """Add up vectors, each shortened to a public norm.
 
     Parameters
     ----------
@@ -121,8 +126,6 @@ def vector_sum(
         (Laplace noise).
     dim : int, optional
         How long lists are; needed for lists without a fixed length. A list of another length is missing.
-    eps, round
-        As in :func:`count`.
 
     Returns
     -------
@@ -137,22 +140,33 @@ def vector_sum(
 
     Notes
     -----
-    Privacy: vectors are scaled by (1 - 2**-20)*min(1, norm/length), cut toward zero to multiples of a step of
-    2**-25 norms, and their length is checked again in exact integers; one that fails counts as zero. One
-    row moves the sum by at most ``norm``, by twice that when it becomes another.
+    Privacy: (eps, delta)-DP or rho-zCDP per protected unit. Vectors are scaled by (1 - 2**-20)*min(1, norm/length), cut
+    toward zero to multiples of a step of 2**-25 norms, and their length is checked again in exact integers; one that
+    fails counts as zero. One row moves the sum by at most ``norm``, by twice that when it becomes another. With a
+    unit: times ``max_rows``, over groups times max_groups in L1 and its root in L2.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.vector_sum(["gx", "gy"], norm=1).describe()
-    "vector_sum(['gx', 'gy'], norm=1)"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"gx": [3.0, 0.0], "gy": [4.0, 0.5]})
+    >>> with dp.Session(rho=1e9):
+    ...     t = df.dp.vector_sum(["gx", "gy"], norm=1, rho=1e9, round=3)
+    >>> t.row(0)
+    (0.6, 1.3)
     """
     return VectorSum(
         None, None, **_vector("vector_sum", columns, norm, ord, dim), **common(eps, False, round)
     )
 
 
-@checked()
+@question(
+    answer="columns",
+    returns="frame with a Float64 column per component, after the keys if there are groups",
+    example="['x', 'y'], norm=1",
+    audited={
+        "vector_mean": {"columns": ["x", "y"], "norm": 5, "delta": 1e-6, "mechanism": "gaussian"},
+    },
+)
 def vector_mean(
     columns: Any,
     *,
@@ -163,12 +177,20 @@ def vector_mean(
     eps: Number | None = None,
     round: int | None = None,
 ) -> VectorSum:
-    """Ask for the mean of vectors, each shortened to a public norm.
+    """Average vectors, each shortened to a public norm.
 
     Parameters
     ----------
-    columns, norm, ord, dim, eps, round
-        As in :func:`vector_sum`.
+    columns : list of columns, or one column of lists
+        The components (at most 4096): Boolean, integer, float or Decimal columns; or the name of one
+        Polars (or Arrow) column of arrays or lists.
+    norm : number
+        The longest that one vector may be, in the components' unit; longer ones keep their direction.
+    ord : {2, 1}
+        Which norm: Euclidean (goes well with Gaussian noise, and ``rho=``), or the sum of absolute values
+        (Laplace noise).
+    dim : int, optional
+        How long lists are; needed for lists without a fixed length. A list of another length is missing.
     n : int, optional
         The number of vectors, if it is public. Without it, the number is counted with noise of its own, at
         half of the epsilon.
@@ -176,22 +198,25 @@ def vector_mean(
     Returns
     -------
     VectorSum
-        As for :func:`vector_sum`, each component within ``norm`` of 0. The mean of nothing is 0 plus noise.
+        As for :func:`dpframe.vector_sum`, each component within ``norm`` of 0. The mean of nothing is 0 plus noise.
 
     Raises
     ------
     InputError
-        As for :func:`vector_sum`.
+        As for :func:`dpframe.vector_sum`.
 
     Notes
     -----
-    Privacy: a :func:`vector_sum` and, without ``n``, a count of the rows in which all components are present.
+    Privacy: a :func:`dpframe.vector_sum` and, without ``n``, a count of the rows in which all components are present.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.vector_mean("v", norm=1, dim=8, n=1000).describe()
-    "vector_mean(['v'], norm=1, dim=8, n=1000)"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"v": [[3.0, 4.0], [0.0, 0.5]]}, schema={"v": pl.Array(pl.Float64, 2)})
+    >>> with dp.Session(eps=1e7):
+    ...     t = df.dp.vector_mean("v", norm=5, eps=1e7, round=2)
+    >>> t.row(0)
+    (1.5, 2.25)
     """
     asked = _vector("vector_mean", columns, norm, ord, dim)
     n = public_rows(n)

@@ -6,13 +6,13 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from dpframe.accounting.events import Number
-from dpframe.base.calls import checked
 from dpframe.errors import InputError, show, typed
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer, Ratio
 from dpframe.layout.families import Bounds, Family
 from dpframe.layout.layouts import Layout
 from dpframe.statistics.base import BOOLEAN, Aggregate, common, one_column, parse_bounds
+from dpframe.statistics.question import AUDIT_BOUNDS, question
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,15 @@ class ClipWMean(Aggregate):
         return f"{text}, weights={self.weights!r}, weight_bounds=({low}, {high}))"
 
 
-@checked()
+@question(
+    answer="measure",
+    returns="float within the bounds (ungrouped), or a frame with keys and ``<column>_wmean``",
+    example="'x', weights='w', bounds=(0, 100)",
+    known_as=("weighted_mean", "wmean"),
+    audited={
+        "clip_wmean": {"column": "x", "weights": "y", "bounds": AUDIT_BOUNDS, "weight_bounds": (0, 4)},
+    },
+)
 def clip_wmean(
     column: Hashable,
     *,
@@ -59,12 +67,10 @@ def clip_wmean(
     nonnegative: bool = False,
     round: int | None = None,
 ) -> ClipWMean:
-    """Ask for the weighted mean of a column, values and weights clipped to public bounds.
+    """Take the weighted mean of a column, values and weights clipped to public bounds.
 
     Parameters
     ----------
-    column, bounds, B, eps, nonnegative, round
-        As in :func:`clip_sum`.
     weights : hashable
         The column of weights; they are data, and protected like the values.
     weight_bounds : (low, high)
@@ -79,18 +85,24 @@ def clip_wmean(
     Raises
     ------
     InputError
-        As for ``clip_sum``, and for weight bounds below 0.
+        As for :func:`dpframe.clip_sum`, and for weight bounds below 0.
 
     Notes
     -----
-    Privacy: a row of weight w (a part of the largest) and place u between the bounds adds w*u and w*(1-u)
-    to two cells: at most 1 in L1 altogether. Weights and values are rounded to a 2**-15 part of their span.
+    With ``error=``, ``rows=`` is a public guess of how many rows of the largest weight all weights add up to.
+
+    Privacy: (eps, delta)-DP per protected unit. A row of weight w (a part of the largest) and place u between the
+    bounds adds w*u and w*(1-u) to two cells: at most 1 in L1 altogether. Weights and values are rounded to a 2**-15
+    part of their span.
 
     Examples
     --------
-    >>> import dpframe as dp
-    >>> dp.clip_wmean("income", weights="w", bounds=(0, 100_000), weight_bounds=(0, 50)).describe()
-    "clip_wmean('income', bounds=(0, 100000), weights='w', weight_bounds=(0, 50))"
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"x": [10.0, 40.0], "w": [2.0, 1.0]})
+    >>> with dp.Session(eps=1e6):
+    ...     m = df.dp.clip_wmean("x", weights="w", bounds=(0, 100), weight_bounds=(0, 2), eps=1e6)
+    >>> round(m, 1)
+    20.0
     """
     one_column("clip_wmean", column)
     one_column("clip_wmean", weights)

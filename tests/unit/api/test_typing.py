@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import polars as pl
 import pytest
+import write_stubs
 
 import dpframe as dp
 
@@ -93,6 +94,10 @@ def test_wrong_calls_are_type_errors(tmp_path):
     out, _ = check(tmp_path, WRONG)
     for line in (7, 8, 9, 10):
         assert f"snippet.py:{line}: error" in out, out
+
+
+def test_what_type_checkers_see_is_the_table_of_statistics():
+    assert write_stubs.STUB.read_text() == write_stubs.text(), "Hint: python tests/write_stubs.py"
 
 
 VERBS = {

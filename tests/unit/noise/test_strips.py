@@ -24,8 +24,9 @@ import pytest
 from scipy import stats
 
 import dpframe as dp
-from dpframe.api.bound_plan import Options
-from dpframe.api.namespaces import FrameDP, FramePlans, Verbs
+from dpframe.api.asking import Asking as Verbs
+from dpframe.api.namespaces import FrameDP, FramePlans
+from dpframe.api.options import Options
 from dpframe.mechanisms.base import Noise, Target
 from dpframe.mechanisms.registry import mechanism
 from dpframe.noise import source, strips
