@@ -126,15 +126,12 @@ def _exact(plan: Plan, source: Source, salt: int) -> Counts:
 
 def _passes(plan: Plan, source: Source, salt: int) -> Counts:
     if plan.summed:
-        exact = source.aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt)
+        exact = source.aggregate(plan.ask(salt))
     else:
         exact = Counts(np.zeros(plan.keys.size if plan.keys else 1, dtype=np.int64), (), ())
     if not plan.tallies:
         return exact
-    return replace(
-        exact,
-        tallies=source.tally(plan.tallies, plan.by, plan.keys, exact.found, plan.bounding, salt),
-    )
+    return replace(exact, tallies=source.tally(plan.ask(salt, exact.found)))
 
 
 def _keys(plan: Plan, source: Source, noisy: list[Ints], found: Any) -> KeyColumns:

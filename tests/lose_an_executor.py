@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import dpframe as dp
@@ -58,7 +59,7 @@ def main() -> None:
     answers = []
 
     def ask() -> None:
-        answers.append(source.aggregate(plan.measures, plan.by, plan.keys, bounding, 5))
+        answers.append(source.aggregate(replace(plan.ask(5), bounding=bounding)))
 
     ask()  # undisturbed
     tracker = session.sparkContext.statusTracker()

@@ -64,7 +64,7 @@ def appears(plan, value, least=None):
 
 def thresholded(plan, frame, salt=1):
     """The integer that is thresholded, per group, without noise."""
-    counts = as_source(frame).aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt)
+    counts = as_source(frame).aggregate(plan.ask(salt))
     total = np.zeros(len(counts.rows), dtype=object)
     for i in plan.threshold.coordinates:
         p, c = plan.pieces[i], plan.pieces[i].coordinate

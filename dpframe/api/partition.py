@@ -21,7 +21,7 @@ from dpframe.accounting.policy import Charge, Details, Limits, Policy
 from dpframe.base.html import Page
 from dpframe.base.signals import interruptible, uninterrupted
 from dpframe.errors import InputError, ReleaseFailed, did_you_mean, show
-from dpframe.frames.contract import Source, require
+from dpframe.frames.contract import Ask, Source, require
 from dpframe.frames.keys import KeyTable, key_table
 from dpframe.noise.source import words
 from dpframe.planning.bounding import make_bounding
@@ -187,7 +187,7 @@ def _parts(
     failure: type[BaseException] | None = None
     try:
         with interruptible():
-            makers = source.part(types, table, bounding, int(words(1)[0]))
+            makers = source.part(Ask(by=types, keys=table, bounding=bounding, salt=int(words(1)[0])))
     except BaseException as e:
         failure = type(e)
     if failure is not None:  # raised out here, where no traceback reaches the engine's words or frames

@@ -24,7 +24,7 @@ from dpframe.api.bound_plan import BoundPlan
 from dpframe.api.namespaces import FrameDP
 from dpframe.engine.opening import as_source
 from dpframe.errors import InputError
-from dpframe.frames.contract import Counts, Source
+from dpframe.frames.contract import Ask, Counts, Source
 from dpframe.mechanisms.base import Floats, Ints, Noise
 from dpframe.mechanisms.choosers import Chooser
 from dpframe.mechanisms.ranks import Quantiles
@@ -226,14 +226,14 @@ class _Noted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
-    def aggregate(self, measures: Any, by: Any, keys: Any, bounding: Any, salt: int) -> Counts:
-        counts = self._source.aggregate(measures, by, keys, bounding, self._salt)
+    def aggregate(self, ask: Ask) -> Counts:
+        counts = self._source.aggregate(replace(ask, salt=self._salt))
         if counts.found is not None:
             self._asked.found = counts.found.rows()
         return counts
 
-    def tally(self, tallies: Any, by: Any, keys: Any, found: Any, bounding: Any, salt: int) -> Any:
-        return self._source.tally(tallies, by, keys, found, bounding, self._salt)
+    def tally(self, ask: Ask) -> Any:
+        return self._source.tally(replace(ask, salt=self._salt))
 
 
 class Watched(FrameDP[Any]):

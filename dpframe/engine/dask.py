@@ -14,9 +14,8 @@ from dask.dataframe import DataFrame
 
 from dpframe.engine.held import Held
 from dpframe.engine.pandas import PandasSource
-from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
-from dpframe.frames.contract import NO_PARTS, Bounding, Counts, Ints, KeyColumns, Measure, Parts, Tallied
+from dpframe.frames.contract import NO_PARTS, Ask, Counts, Ints, KeyColumns, Parts, Tallied
 from dpframe.frames.keys import KeyTable
 
 _AT_ONCE = 16  # partitions' answers that are added up by one task
@@ -69,14 +68,7 @@ class DaskSource(Held):
     def plan_text(self) -> str | None:
         return "Dask query"  # anything may have happened in it
 
-    def aggregate(
-        self,
-        measures: tuple[Measure, ...],
-        by: tuple[Column, ...],
-        keys: KeyTable | None,
-        bounding: Bounding | None,
-        salt: int,
-    ) -> Counts:
+    def aggregate(self, ask: Ask) -> Counts:
         """Count every partition as a pandas frame, and add up.
 
         Privacy: a row is in one partition and moves its integers as it would move those of a frame; sums of
@@ -84,29 +76,19 @@ class DaskSource(Held):
         sums per group leave a partition. Units are refused when the plan is made: a partition can't know
         what of a unit is elsewhere.
         """
-        assert bounding is None
-        used = [*(c for m in measures for c in m.columns), *(c.name for c in by)]
-        answer: Counts = self._added(_Sums(measures, by, keys), used)
+        assert ask.bounding is None
+        answer: Counts = self._added(_Sums(ask))
         return answer
 
-    def tally(
-        self,
-        tallies: tuple[Tally, ...],
-        by: tuple[Column, ...],
-        keys: KeyTable | None,
-        found: Any,
-        bounding: Bounding | None,
-        salt: int,
-    ) -> tuple[Tallied, ...]:
+    def tally(self, ask: Ask) -> tuple[Tallied, ...]:
         """As :meth:`aggregate`: a row is in one bin of one partition."""
-        assert bounding is None
-        used = [*(t.column for t in tallies), *(c.name for c in by)]
-        answer: tuple[Tallied, ...] = self._added(_Bins(tallies, by, keys, found), used)
+        assert ask.bounding is None
+        answer: tuple[Tallied, ...] = self._added(_Bins(ask))
         return answer
 
-    def _added(self, question: Any, used: list[Hashable]) -> Any:
+    def _added(self, question: _Sums | _Bins) -> Any:
         """The answers of all partitions to a question, added up in steps."""
-        rows = self._frame[list(dict.fromkeys(used))]
+        rows = self._frame[question.of.columns]
         shared, types = delayed(question, traverse=False), delayed(rows._meta.dtypes, traverse=False)
         answers = [delayed(_asked)(shared, types, p) for p in rows.to_delayed()]
         while len(answers) > 1:
@@ -115,7 +97,7 @@ class DaskSource(Held):
         (answer,) = compute(*answers)
         return answer
 
-    def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
+    def part(self, ask: Ask) -> Parts:
         raise NotImplementedError(NO_PARTS)
 
     def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
@@ -172,12 +154,10 @@ def _sum(question: Any, answers: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    measures: tuple[Measure, ...]
-    by: tuple[Column, ...]
-    keys: KeyTable | None
+    of: Ask
 
     def ask(self, source: PandasSource) -> Counts:
-        return source.aggregate(self.measures, self.by, self.keys, None, 0)
+        return source.aggregate(self.of)
 
     def add(self, answers: Sequence[Counts]) -> Counts:
         """Group by group; of found groups, those with the same keys."""
@@ -192,9 +172,10 @@ class _Sums:
 
     def _counts(self, columns: Mapping[str, Any], found: Any) -> Counts:
         sums = tuple(
-            tuple(columns[f"t{i}_{p}"] for p in range(len(m.products))) for i, m in enumerate(self.measures)
+            tuple(columns[f"t{i}_{p}"] for p in range(len(m.products)))
+            for i, m in enumerate(self.of.measures)
         )
-        present = tuple(columns[f"c{i}"] for i in range(len(self.measures)))
+        present = tuple(columns[f"c{i}"] for i in range(len(self.of.measures)))
         return Counts(columns["n"], present, sums, None, found)
 
 
@@ -205,13 +186,10 @@ def _columns(a: Counts) -> dict[str, Ints]:
 
 @dataclass(frozen=True, slots=True)
 class _Bins:
-    tallies: tuple[Tally, ...]
-    by: tuple[Column, ...]
-    keys: KeyTable | None
-    found: Any
+    of: Ask
 
     def ask(self, source: PandasSource) -> tuple[Tallied, ...]:
-        return source.tally(self.tallies, self.by, self.keys, self.found, None, 0)
+        return source.tally(self.of)
 
     def add(self, answers: Iterable[tuple[Tallied, ...]]) -> tuple[Tallied, ...]:
         return tuple(map(_together, zip(*answers)))

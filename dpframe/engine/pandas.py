@@ -20,10 +20,10 @@ import pyarrow as pa
 from dpframe.engine.held import Held
 from dpframe.engine.polars import describe
 from dpframe.engine.polars_query import Query, code_rows, key_form
-from dpframe.engine.tally import TallyQuery, table_of
-from dpframe.frames.bins import Among, Distinct, Tally
+from dpframe.engine.tally import TallyQuery
+from dpframe.frames.bins import Among, Distinct
 from dpframe.frames.columns import Column, lookup
-from dpframe.frames.contract import Bounding, Counts, KeyColumns, Measure, Parts, Tallied
+from dpframe.frames.contract import Ask, Counts, KeyColumns, Parts, Tallied
 from dpframe.frames.key_types import CODED, KeyColumn, tag, to_python
 from dpframe.frames.keys import KeyTable
 
@@ -60,69 +60,52 @@ class PandasSource(Held):
     def plan_text(self) -> str | None:
         return None
 
-    def aggregate(
-        self,
-        measures: tuple[Measure, ...],
-        by: tuple[Column, ...],
-        keys: KeyTable | None,
-        bounding: Bounding | None,
-        salt: int,
-    ) -> Counts:
-        data: dict[str, pl.Series] = {}
-        measured = list(dict.fromkeys(c for m in measures for c in m.columns))
-        valued = {a.column for m in measures if m.products for a in m.axes}
-        for i, c in enumerate(measured):
-            s = self._series(c)
-            data[f"m{i}"] = _to_polars(s) if c in valued else _presence(s)
-        for i, c in enumerate(by):
-            data[f"g{i}"] = _key_series(self._series(c.name), c, keys.columns[i] if keys else None)
-        unit = bounding.unit if bounding else ()
-        for i, u in enumerate(unit):
-            data[f"i{i}"] = _id_series(self._series(u), self.column(u))
+    def aggregate(self, ask: Ask) -> Counts:
+        data = self._placed(ask)
+        valued = {a.column for m in ask.measures if m.products for a in m.axes}
+        for i, name in enumerate(ask.measured):
+            s = self._series(name)
+            data[f"m{i}"] = _to_polars(s) if name in valued else _presence(s)
         if not data:  # count() reads no column
             return Counts(np.array([len(self._frame)], dtype=np.int64), (), ())
         query = Query(
             pl.DataFrame(data).lazy(),
-            {c: (pl.col(f"m{i}"), data[f"m{i}"].dtype) for i, c in enumerate(measured)},
-            [_form(f"g{i}", data) for i in range(len(by))],
-            [_form(f"i{i}", data) for i in range(len(unit))],
+            {c: (pl.col(f"m{i}"), data[f"m{i}"].dtype) for i, c in enumerate(ask.measured)},
+            [_form(f"k{i}", data) for i in range(len(ask.by))],
+            [_form(f"u{i}", data) for i in range(len(ask.unit))],
             len(self._frame),
         )
-        return query.counts(measures, keys, bounding, salt)
+        return query.counts(ask)
 
-    def tally(
-        self,
-        tallies: tuple[Tally, ...],
-        by: tuple[Column, ...],
-        keys: KeyTable | None,
-        found: Any,
-        bounding: Bounding | None,
-        salt: int,
-    ) -> tuple[Tallied, ...]:
-        data: dict[str, pl.Series] = {}
-        for i, t in enumerate(tallies):
+    def tally(self, ask: Ask) -> tuple[Tallied, ...]:
+        data = self._placed(ask)
+        for i, t in enumerate(ask.tallies):
             s, c = self._series(t.column), self.column(t.column)
             if isinstance(t.how, Among):
                 data[f"m{i}"] = _key_series(s, c, t.how.keys.columns[0])
             else:
                 data[f"m{i}"] = _id_series(s, c) if isinstance(t.how, Distinct) else _to_polars(s)
-        for i, c in enumerate(by):
-            data[f"g{i}"] = _key_series(self._series(c.name), c, keys.columns[i] if keys else None)
-        unit = bounding.unit if bounding else ()
-        for i, u in enumerate(unit):
-            data[f"i{i}"] = _id_series(self._series(u), self.column(u))
         query = TallyQuery(
             pl.DataFrame(data).lazy(),
             [
                 _form(f"m{i}", data) if isinstance(t.how, Among | Distinct) else pl.col(f"m{i}")
-                for i, t in enumerate(tallies)
+                for i, t in enumerate(ask.tallies)
             ],
-            [_form(f"g{i}", data) for i in range(len(by))],
-            [_form(f"i{i}", data) for i in range(len(unit))],
-            height=len(self._frame),
-            found=keys is None,
+            [_form(f"k{i}", data) for i in range(len(ask.by))],
+            [_form(f"u{i}", data) for i in range(len(ask.unit))],
+            len(self._frame),
         )
-        return query.counts(tallies, table_of(by, keys, found), bounding, salt)
+        return query.counts(ask)
+
+    def _placed(self, ask: Ask) -> dict[str, pl.Series]:
+        """The grouping columns k0, ... and the unit's columns u0, ..."""
+        keys = ask.keys.columns if ask.keys else [None] * len(ask.by)
+        data = {
+            f"k{i}": _key_series(self._series(c.name), c, k) for i, (c, k) in enumerate(zip(ask.by, keys))
+        }
+        for i, u in enumerate(ask.unit):
+            data[f"u{i}"] = _id_series(self._series(u), self.column(u))
+        return data
 
     def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
         columns = [c.engine for c in keys.columns] if keys else found.get_columns() if by else []
@@ -135,14 +118,13 @@ class PandasSource(Held):
             out[str(c.name)] = _key_values(column.dtype, c, s, values, found=keys is None)
         return KeyColumns(self.library, out)
 
-    def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
-        data = {f"k{i}": _key_series(self._series(c.name), c, keys.columns[i]) for i, c in enumerate(by)}
-        for i, u in enumerate(bounding.unit if bounding else ()):
-            data[f"u{i}"] = _id_series(self._series(u), self.column(u))
+    def part(self, ask: Ask) -> Parts:
+        assert ask.keys is not None
+        data = self._placed(ask)
         rows = pl.DataFrame(data).with_columns(_form(name, data).alias(name) for name in data)
-        coded = code_rows(rows.with_row_index("row").lazy(), keys, bounding, salt)
+        coded = code_rows(rows.with_row_index("row").lazy(), ask)
         found = coded.select("row", "code").sort("code", "row").collect()
-        edges = np.searchsorted(found["code"].to_numpy(), np.arange(keys.size + 1))
+        edges = np.searchsorted(found["code"].to_numpy(), np.arange(ask.keys.size + 1))
         where = found["row"].to_numpy()
         frame = self._frame.copy()  # parts must not follow later changes in place
         return [

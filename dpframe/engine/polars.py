@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 
 from dpframe.engine.held import Held
-from dpframe.engine.polars_query import Query, _key, _names, code_rows, key_form, restore, streams
-from dpframe.engine.tally import TallyQuery, table_of
+from dpframe.engine.polars_query import Query, _key, code_rows, key_form, restore, streams
+from dpframe.engine.tally import TallyQuery
 from dpframe.frames.bins import Among, Distinct, Tally
 from dpframe.frames.columns import Column, lookup
-from dpframe.frames.contract import Bounding, Counts, KeyColumns, Measure, Parts, Tallied
+from dpframe.frames.contract import Ask, Counts, KeyColumns, Parts, Tallied
 from dpframe.frames.keys import KeyTable
 
 _KINDS: dict[Any, str] = {
@@ -70,66 +70,47 @@ class PolarsSource(Held):
         """The frame with at least these columns (None: all), and how many rows it has, if that is known."""
         return self._frame.lazy(), self._frame.height if isinstance(self._frame, pl.DataFrame) else None
 
-    def aggregate(
-        self,
-        measures: tuple[Measure, ...],
-        by: tuple[Column, ...],
-        keys: KeyTable | None,
-        bounding: Bounding | None,
-        salt: int,
-    ) -> Counts:
-        unit = bounding.unit if bounding else ()
-        frame, height = self._opened([*(c for m in measures for c in m.columns), *_names(by), *unit])
+    def aggregate(self, ask: Ask) -> Counts:
+        frame, height = self._opened(ask.columns)
         query = Query(
             frame,
-            {c: (pl.col(str(c)), self._schema[str(c)]) for m in measures for c in m.columns},
-            [_key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)],
-            [key_form(pl.col(str(u)), self.column(u).kind) for u in unit],
+            {c: (pl.col(str(c)), self._schema[str(c)]) for c in ask.measured},
+            self._by(ask),
+            self._unit(ask),
             height,
         )
-        return query.counts(measures, keys, bounding, salt)
+        return query.counts(ask)
 
-    def tally(
-        self,
-        tallies: tuple[Tally, ...],
-        by: tuple[Column, ...],
-        keys: KeyTable | None,
-        found: Any,
-        bounding: Bounding | None,
-        salt: int,
-    ) -> tuple[Tallied, ...]:
-        def value(t: Tally) -> pl.Expr:
-            c, x = self.column(t.column), pl.col(str(t.column))
-            if isinstance(t.how, Among):
-                return _key(x, c, t.how.keys, 0)
-            return key_form(x, c.kind) if isinstance(t.how, Distinct) else x
+    def tally(self, ask: Ask) -> tuple[Tallied, ...]:
+        frame, height = self._opened(ask.columns)
+        values = [self._tallied(t) for t in ask.tallies]
+        return TallyQuery(frame, values, self._by(ask), self._unit(ask), height).counts(ask)
 
-        unit = bounding.unit if bounding else ()
-        frame, height = self._opened([*(t.column for t in tallies), *_names(by), *unit])
-        query = TallyQuery(
-            frame,
-            [value(t) for t in tallies],
-            [_key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)],
-            [key_form(pl.col(str(u)), self.column(u).kind) for u in unit],
-            height,
-            found=keys is None,
-        )
-        return query.counts(tallies, table_of(by, keys, found), bounding, salt)
+    def _tallied(self, t: Tally) -> pl.Expr:
+        c, x = self.column(t.column), pl.col(str(t.column))
+        if isinstance(t.how, Among):
+            return _key(x, c, t.how.keys, 0)
+        return key_form(x, c.kind) if isinstance(t.how, Distinct) else x
 
-    def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
-        temporary = {f"k{i}": _key(pl.col(str(c.name)), c, keys, i) for i, c in enumerate(by)}
-        for i, u in enumerate(bounding.unit if bounding else ()):
-            temporary[f"u{i}"] = key_form(pl.col(str(u)), self.column(u).kind)
+    def _by(self, ask: Ask) -> list[pl.Expr]:
+        return [_key(pl.col(str(c.name)), c, ask.keys, i) for i, c in enumerate(ask.by)]
+
+    def _unit(self, ask: Ask) -> list[pl.Expr]:
+        return [key_form(pl.col(str(u)), self.column(u).kind) for u in ask.unit]
+
+    def part(self, ask: Ask) -> Parts:
+        temporary = {f"k{i}": x for i, x in enumerate(self._by(ask))}
+        temporary |= {f"u{i}": x for i, x in enumerate(self._unit(ask))}
         frame, height = self._opened(None)
         rows = frame.select(
             pl.struct(pl.all()).alias("row"), *(x.alias(name) for name, x in temporary.items())
         )
         # Collected once, a lazy frame too: read again, it could put a row into two parts.
-        coded = code_rows(rows, keys, bounding, salt)
-        coded = coded.collect(engine="streaming" if streams(height) else "in-memory").lazy()
+        coded = code_rows(rows, ask).collect(engine="streaming" if streams(height) else "in-memory").lazy()
+        assert ask.keys is not None
         return [
             (lambda i=i: PolarsSource(coded.filter(pl.col("code") == i).select("row").unnest("row")))  # type: ignore[misc]
-            for i in range(keys.size)
+            for i in range(ask.keys.size)
         ]
 
     def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:

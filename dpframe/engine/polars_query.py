@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add, floordiv, mul
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ import polars as pl
 from dpframe.engine.pairs import add_up
 from dpframe.engine.scaling import scaled
 from dpframe.frames.columns import Column
-from dpframe.frames.contract import Axis, Ball, Bounding, Counts, Ints, Measure, magic_bits
+from dpframe.frames.contract import Ask, Axis, Ball, Counts, Ints, Measure, magic_bits
 from dpframe.frames.keys import KeyTable
 
 E = TypeVar("E")
@@ -24,10 +24,6 @@ STREAM_FROM = 100_000  # rows; below it the in-memory engine starts faster
 def streams(height: int | None) -> bool:
     """Whether a frame of so many rows (None: unknown) is streamed."""
     return height is None or height >= STREAM_FROM
-
-
-def _names(columns: Sequence[Column]) -> list[Hashable]:
-    return [c.name for c in columns]
 
 
 def key_form(x: pl.Expr, kind: str) -> pl.Expr:
@@ -63,13 +59,7 @@ class Query:
     unit: Sequence[pl.Expr]
     height: int | None
 
-    def counts(
-        self,
-        measures: tuple[Measure, ...],
-        keys: KeyTable | None,
-        bounding: Bounding | None,
-        salt: int,
-    ) -> Counts:
+    def counts(self, ask: Ask) -> Counts:
         """Count rows and present cells and add up steps and their products, per group, each unit within its bounds.
 
         Privacy: missing (null, NaN) is mapped to null first, so it adds nothing; adding the constant
@@ -79,6 +69,7 @@ class Query:
         Rows whose key is not listed fall away; listed keys without rows get zeros. A product is at most 2**30,
         so sums stay below 2**63 for 2**32 rows.
         """
+        measures, keys = ask.measures, ask.keys
         by = [f"k{i}" for i in range(len(self.by))]
         unit = [f"u{i}" for i in range(len(self.unit))]
         columns = [x.alias(n) for x, n in zip((*self.by, *self.unit), (*by, *unit))]
@@ -92,8 +83,8 @@ class Query:
                 rows = _joint(rows, i, cells, m.ball)
                 cells = [f"y{i}_{j}" for j in range(len(cells))]
             where.append(cells)
-        if bounding is None:
-            return self._grouped(rows, measures, by, keys, _sums(measures, where))
+        if ask.bounding is None:
+            return self._grouped(rows, ask, by, _sums(measures, where))
         rows = rows.drop_nulls(unit)
         if self.height is None:
             (pairs,) = add_up(rows.select(*unit, *by, *_lines(measures, where)), [unit + by])
@@ -101,10 +92,10 @@ class Query:
             pairs = rows.group_by(unit + by).agg(_sums(measures, where))
         if keys is not None:
             pairs = pairs.join(_listed(keys).lazy(), on=by, how="inner", nulls_equal=True)
-        if bounding.groups is not None and (keys is None or keys.size > bounding.groups):
-            pairs = choose_groups(pairs, unit, by, bounding.groups, salt)
-        pairs = scaled(pl, pairs, measures, bounding.rows, floordiv)
-        return self._grouped(pairs, measures, by, keys, _totals(measures))
+        if ask.chosen is not None:
+            pairs = choose_groups(pairs, unit, by, ask.chosen, ask.salt)
+        pairs = scaled(pl, pairs, measures, ask.bounding.rows, floordiv)
+        return self._grouped(pairs, ask, by, [pl.len().alias("m"), *(pl.col(x).sum() for x in ask.sums)])
 
     def _cell(self, a: Axis) -> pl.Expr:
         """A row's number on this axis, null where it is missing: steps from ``base``, or the cell as it is."""
@@ -118,14 +109,8 @@ class Query:
         low, high = magic_bits(a.low + a.magic), magic_bits(a.high + a.magic)
         return shifted.reinterpret(dtype=pl.Int64).clip(low, high) - (magic_bits(a.magic) + a.base)
 
-    def _grouped(
-        self,
-        rows: pl.LazyFrame,
-        measures: tuple[Measure, ...],
-        by: list[str],
-        keys: KeyTable | None,
-        sums: list[pl.Expr],
-    ) -> Counts:
+    def _grouped(self, rows: pl.LazyFrame, ask: Ask, by: list[str], sums: list[pl.Expr]) -> Counts:
+        keys, measures = ask.keys, ask.measures
         engine: Any = "streaming" if streams(self.height) else "in-memory"
         query = rows.group_by(by).agg(sums) if by else rows.select(sums)
         if keys is not None:
@@ -203,36 +188,31 @@ def choose_groups(pairs: pl.LazyFrame, unit: list[str], by: list[str], most: int
     return pairs.filter(rank_key(unit, by, salt).rank("max").over(unit) <= most)
 
 
-def code_rows(
-    rows: pl.LazyFrame, keys: KeyTable, bounding: Bounding | None, salt: int, *, found: bool = False
-) -> pl.LazyFrame:
+def code_rows(rows: pl.LazyFrame, ask: Ask) -> pl.LazyFrame:
     """Give each row the position of its key as ``code``; rows of other keys, and of groups that their
     unit did not choose, are left out. ``rows`` has the columns k0, ... and u0, ...
 
-    Privacy: a unit chooses among its groups that are listed. Which groups were ``found`` depends on other units, so
+    Privacy: a unit chooses among its groups that are listed. Which groups were found depends on other units, so
     then it chooses among all it has, as it did when they were found.
     """
-    by = [f"k{i}" for i in range(len(keys.columns))]
-    if found:
-        rows = _chosen(rows, by, bounding, salt)
-    listed = _listed(keys).with_row_index("code").lazy()
-    rows = rows.join(listed, on=by, how="inner", nulls_equal=True)
-    if found:
-        return rows
-    if bounding is not None and bounding.groups is not None and keys.size <= bounding.groups:
-        bounding = replace(bounding, groups=None)
-    return _chosen(rows, by, bounding, salt)
+    groups = ask.groups
+    assert groups is not None
+    by = [f"k{i}" for i in range(len(groups.columns))]
+    if ask.keys is None:
+        rows = _chosen(rows, by, ask)
+    rows = rows.join(_listed(groups).with_row_index("code").lazy(), on=by, how="inner", nulls_equal=True)
+    return rows if ask.keys is None else _chosen(rows, by, ask)
 
 
-def _chosen(rows: pl.LazyFrame, by: list[str], bounding: Bounding | None, salt: int) -> pl.LazyFrame:
+def _chosen(rows: pl.LazyFrame, by: list[str], ask: Ask) -> pl.LazyFrame:
     """The rows of units, in the groups that each of them chooses."""
-    if bounding is None:
+    if ask.bounding is None:
         return rows
-    unit = [f"u{i}" for i in range(len(bounding.unit))]
+    unit = [f"u{i}" for i in range(len(ask.unit))]
     rows = rows.drop_nulls(unit)
-    if bounding.groups is None:
+    if ask.chosen is None:
         return rows
-    chosen = choose_groups(rows.select(*unit, *by).unique(), unit, by, bounding.groups, salt)
+    chosen = choose_groups(rows.select(*unit, *by).unique(), unit, by, ask.chosen, ask.salt)
     return rows.join(chosen, on=[*unit, *by], how="semi", nulls_equal=True)
 
 
@@ -263,12 +243,6 @@ def _lines(measures: tuple[Measure, ...], where: list[list[str]]) -> list[pl.Exp
         for p, product in enumerate(m.products):
             lines.append(reduce(mul, (pl.col(cells[j]) for j in product)).alias(f"t{i}_{p}"))
     return lines
-
-
-def _totals(measures: tuple[Measure, ...]) -> list[pl.Expr]:
-    names = ["n", *(f"c{i}" for i in range(len(measures)))]
-    names += [f"t{i}_{p}" for i, m in enumerate(measures) for p in range(len(m.products))]
-    return [pl.len().alias("m"), *(pl.col(x).sum() for x in names)]
 
 
 def _int64(s: pl.Series) -> Ints:

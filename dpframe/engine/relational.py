@@ -13,13 +13,11 @@ from dpframe.engine.polars import describe
 from dpframe.engine.polars_query import restore
 from dpframe.engine.relational_query import Query, lazy, polars_type
 from dpframe.engine.relational_tally import tally
-from dpframe.engine.tally import table_of
 from dpframe.engine.wire import (
     wordy,
 )
-from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column, lookup
-from dpframe.frames.contract import NO_PARTS, Bounding, Counts, KeyColumns, Measure, Parts, Tallied
+from dpframe.frames.contract import NO_PARTS, Ask, Counts, KeyColumns, Parts, Tallied
 from dpframe.frames.keys import KeyTable
 
 _PLAIN = re.compile("Boolean|U?Int(8|16|32|64)|Int128|Float(32|64)|String|Date")
@@ -86,29 +84,13 @@ class RelationalSource(Held):
     def plan_text(self) -> str | None:
         return f"{self._family.name} query"  # anything may have happened in it
 
-    def aggregate(
-        self,
-        measures: tuple[Measure, ...],
-        by: tuple[Column, ...],
-        keys: KeyTable | None,
-        bounding: Bounding | None,
-        salt: int,
-    ) -> Counts:
-        query = Query(self, by, bounding.unit if bounding else ())
-        return query.counts(measures, keys, bounding, salt)
+    def aggregate(self, ask: Ask) -> Counts:
+        return Query(self, ask).counts(ask)
 
-    def tally(
-        self,
-        tallies: tuple[Tally, ...],
-        by: tuple[Column, ...],
-        keys: KeyTable | None,
-        found: Any,
-        bounding: Bounding | None,
-        salt: int,
-    ) -> tuple[Tallied, ...]:
-        return tuple(tally(self, t, by, table_of(by, keys, found), bounding, salt) for t in tallies)
+    def tally(self, ask: Ask) -> tuple[Tallied, ...]:
+        return tuple(tally(self, t, ask) for t in ask.tallies)
 
-    def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
+    def part(self, ask: Ask) -> Parts:
         raise NotImplementedError(NO_PARTS)
 
     def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:

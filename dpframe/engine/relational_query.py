@@ -11,7 +11,7 @@ integers are made in floats that hold them and corrected in integers.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import mul
 from typing import Any
@@ -37,7 +37,7 @@ from dpframe.engine.wire import (
     wordy,
 )
 from dpframe.frames.columns import Column
-from dpframe.frames.contract import Axis, Ball, Bounding, Counts, Ints, Measure
+from dpframe.frames.contract import Ask, Axis, Ball, Counts, Ints, Measure
 from dpframe.frames.keys import KeyTable
 
 _PLAIN = re.compile("Boolean|U?Int(8|16|32|64)|Int128|Float(32|64)|String|Date")
@@ -67,16 +67,10 @@ class Query:
     ``more`` names other columns to bring to the form of keys.
     """
 
-    def __init__(
-        self,
-        source: Any,
-        by: tuple[Column, ...],
-        unit: tuple[Hashable, ...],
-        more: Mapping[str, Column] | None = None,
-    ) -> None:
+    def __init__(self, source: Any, ask: Ask, more: Mapping[str, Column] | None = None) -> None:
         self.family, self.native, self.schema = source._family, source._native, source._schema
-        self.by = {f"k{i}": c for i, c in enumerate(by)}
-        self.unit = {f"u{i}": source.column(u) for i, u in enumerate(unit)}
+        self.by = {f"k{i}": c for i, c in enumerate(ask.by)}
+        self.unit = {f"u{i}": source.column(u) for i, u in enumerate(ask.unit)}
         self._keyed = {**self.by, **self.unit, **(more or {})}
 
     def text(self, names: Iterable[str]) -> nw.Expr:
@@ -97,9 +91,7 @@ class Query:
         columns += values
         return lazy(frame).select(*columns) if columns else lazy(frame)
 
-    def counts(
-        self, measures: tuple[Measure, ...], keys: KeyTable | None, bounding: Bounding | None, salt: int
-    ) -> Counts:
+    def counts(self, ask: Ask) -> Counts:
         """Count rows and present cells and add up steps and their products, per group, each unit within its bounds.
 
         Privacy: as in Polars' engine. Missing (null, NaN) is mapped to null before anything else, so it
@@ -107,6 +99,7 @@ class Query:
         most K whatever the engine's floats do; sums are of integers. Units are bounded in the engine by
         one query, which reads the data once; nothing but counts and sums per group comes back.
         """
+        measures, keys, bounding = ask.measures, ask.keys, ask.bounding
         by, unit = [*self.by], [*self.unit]
         axes = {a: f"x{j}" for j, a in enumerate(dict.fromkeys(a for m in measures for a in m.axes))}
         rows = _on_grid(self.select(*(self._cell(a).alias(name) for a, name in axes.items())), axes)
@@ -117,17 +110,16 @@ class Query:
                 rows = _joint(rows, i, cells, m.ball)
                 cells = [f"y{i}_{j}" for j in range(len(cells))]
             where.append(cells)
-        names = ["n", *(f"c{i}" for i in range(len(measures)))]
-        names += [f"t{i}_{p}" for i, m in enumerate(measures) for p in range(len(m.products))]
+        names = ask.sums
         if bounding is not None:
             rows = rows.drop_nulls(unit)
         found = grouped(rows, unit + by, _sums(measures, where), names)
         listed, place = keys if by else None, by
         if bounding is not None:
-            if bounding.groups is not None and (keys is None or keys.size > bounding.groups):
+            if ask.chosen is not None:
                 if listed is not None:  # only listed groups are chosen among
                     found, place = self._listed(found, listed), ["code"]
-                found = choose_groups(found, self, bounding.groups, salt)
+                found = choose_groups(found, self, ask.chosen, ask.salt)
             found = scaled(nw, found, measures, bounding.rows, divided)
             totals = [nw.len().alias("m"), *(nw.col(x).sum().alias(x) for x in names)]
             names = ["m", *names]

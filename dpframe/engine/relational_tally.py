@@ -20,22 +20,13 @@ from dpframe.engine.relational_query import (
 )
 from dpframe.engine.wire import number, present
 from dpframe.frames.bins import Among, Cuts, Distinct, Steps, Tally
-from dpframe.frames.columns import Column
-from dpframe.frames.contract import Bounding, Tallied
-from dpframe.frames.keys import KeyTable
+from dpframe.frames.contract import Ask, Tallied
 
 _FEW = 32  # points that a row is compared with at a time
 
 
-def tally(
-    source: Any,
-    t: Tally,
-    by: tuple[Column, ...],
-    groups: KeyTable | None,
-    bounding: Bounding | None,
-    salt: int,
-) -> Tallied:
-    """Count rows by group and bin, each unit within its bounds; groups by their place in ``groups``.
+def tally(source: Any, t: Tally, ask: Ask) -> Tallied:
+    """Count rows by group and bin, each unit within its bounds; groups by their place in ``ask.groups``.
 
     Privacy: as in Polars' engine: a row is in one bin by its own cell; of a unit only the chosen groups
     count, in each at most R rows, which ones depends on the unit's own rows and the salt alone. Rows
@@ -49,7 +40,8 @@ def tally(
         if isinstance(t.how, Distinct)
         else {}
     )
-    query = Query(source, by, bounding.unit if bounding else (), keyed)
+    groups, bounding = ask.groups, ask.bounding
+    query = Query(source, ask, keyed)
     unit, place = [*query.unit], [*query.unit, *query.by]
     if keyed:
         rows = query.select()
@@ -70,8 +62,8 @@ def tally(
     else:
         rows = rows.with_columns(query.text(query.by).alias("key"))
         rows = rows.join(key_table(query, [*query.by.values()], groups), on="key", how="inner")
-        if bounding is not None and bounding.groups is not None and groups.size > bounding.groups:
-            rows = choose_groups(rows, query, bounding.groups, salt)
+        if ask.chosen is not None:
+            rows = choose_groups(rows, query, ask.chosen, ask.salt)
     if t.missing is not None:
         rows = rows.with_columns(nw.col("bin").fill_null(t.missing))
     elif not isinstance(t.how, Among):  # there, missing is a bin when it is listed
@@ -82,7 +74,7 @@ def tally(
         rows = rows.join(listed, on="among", how="inner")
     rows = rows.select(*place, "code", "bin")
     if bounding is not None:
-        rows = _keep_rows(rows, query, place, isinstance(t.how, Distinct), bounding.rows, salt)
+        rows = _keep_rows(rows, query, place, isinstance(t.how, Distinct), bounding.rows, ask.salt)
     counts = grouped(rows, ["code", "bin"], [nw.len().alias("rows")], ["rows"])
     if isinstance(t.how, Distinct):
         counts = grouped(counts, ["code"], [nw.len().alias("rows")], ["rows"])

@@ -13,9 +13,7 @@ from dpframe.engine import polars_query as engine
 from dpframe.engine.pairs import add_up
 from dpframe.engine.polars_query import STREAM_FROM, code_rows
 from dpframe.frames.bins import Among, Cuts, Distinct, Tally
-from dpframe.frames.columns import Column
-from dpframe.frames.contract import Bounding, Ints, Tallied
-from dpframe.frames.key_types import KeyColumn
+from dpframe.frames.contract import Ask, Ints, Tallied
 from dpframe.frames.keys import KeyTable
 
 _CHUNK = 1 << 17  # numbers that are counted at a time
@@ -26,7 +24,7 @@ _FEW = 1 << 17  # counters that take no time
 class TallyQuery:
     """What to tally of a lazy frame: expressions for the tallied, grouping and unit columns.
 
-    ``height`` is its number of rows if it lies in memory; ``found`` says that the groups were not listed.
+    ``height`` is its number of rows if it lies in memory.
     """
 
     frame: pl.LazyFrame
@@ -34,29 +32,27 @@ class TallyQuery:
     by: Sequence[pl.Expr]
     unit: Sequence[pl.Expr]
     height: int | None
-    found: bool = False
 
-    def counts(
-        self, tallies: Sequence[Tally], groups: KeyTable | None, bounding: Bounding | None, salt: int
-    ) -> tuple[Tallied, ...]:
-        """Count rows by group and bin, each unit within its bounds; groups by their place in ``groups``.
+    def counts(self, ask: Ask) -> tuple[Tallied, ...]:
+        """Count rows by group and bin, each unit within its bounds; groups by their place in ``ask.groups``.
 
         Privacy: a cell's bin depends on that cell alone, and a row is in one bin, so it moves one count
         by 1. With a unit, only its chosen groups count (as in the sums of the same release), and in
         each at most R of its rows, so its counts in a group sum to R at most. Which ones depends on the
         unit's own rows and the salt alone.
         """
+        tallies = ask.tallies
         by = [f"k{i}" for i in range(len(self.by))]
         unit = [f"u{i}" for i in range(len(self.unit))]
         columns = [x.alias(n) for x, n in zip((*self.by, *self.unit), (*by, *unit))]
         columns += [_bin(x, t).alias(f"b{i}") for i, (x, t) in enumerate(zip(self.values, tallies))]
         rows = self.frame.select(columns)
-        cells = [self._cells(t, groups) for t in tallies]
+        cells = [self._cells(t, ask.groups) for t in tallies]
         lines = self._lines(rows, [[*unit, *by, f"b{i}"] for i in range(len(tallies))], unit)
         queries = [
-            self._one(lines[i].rename({f"b{i}": "bin"}), t, by, unit, groups, bounding, salt, self.found)
+            _one(lines[i].rename({f"b{i}": "bin"}), t, by, unit, ask)
             if size is None
-            else _numbers(rows, i, t, groups, size[1])
+            else _numbers(rows, i, t, ask, size[1])
             for i, (t, size) in enumerate(zip(tallies, cells))
         ]
         small = self.height is not None and self.height < STREAM_FROM
@@ -87,46 +83,35 @@ class TallyQuery:
             return [rows.group_by(some).agg(pl.len().cast(pl.Int64).alias("rows")) for some in keys]
         return add_up(rows.drop_nulls(unit).with_columns(pl.lit(1, pl.Int64).alias("rows")), keys)
 
-    @staticmethod
-    def _one(
-        pairs: pl.LazyFrame,
-        tally: Tally,
-        by: list[str],
-        unit: list[str],
-        groups: KeyTable | None,
-        bounding: Bounding | None,
-        salt: int,
-        found: bool,
-    ) -> pl.LazyFrame:
-        if bounding is not None:  # used twice, and the data shall be read once
-            pairs = pairs.cache()
-        if groups is not None:
-            pairs = code_rows(pairs, groups, bounding, salt, found=found)
-        else:
-            pairs = pairs.with_columns(pl.lit(0, pl.UInt32).alias("code"))
-        if tally.missing is not None:
-            pairs = pairs.with_columns(pl.col("bin").fill_null(tally.missing))
-        elif not isinstance(tally.how, Among):  # there, missing is a bin when it is listed
-            pairs = pairs.drop_nulls("bin")
-        if isinstance(tally.how, Among):
-            listed = tally.how.keys.columns[0].engine.alias("bin")
-            places = pl.DataFrame([listed]).with_row_index("place").lazy()
-            pairs = pairs.join(places, on="bin", how="inner", nulls_equal=True)
-            pairs = pairs.with_columns(pl.col("place").alias("bin"))
-        once = isinstance(tally.how, Distinct)
-        if once:
-            pairs = pairs.with_columns(pl.lit(1, pl.Int64).alias("rows"))
-        if bounding is not None:
-            pairs = keep_rows(pairs, unit, by, bounding.rows, salt)
-        pairs = pairs.group_by("code", "bin").agg(pl.col("rows").sum())
-        if once:
-            pairs = pairs.group_by("code").agg(
-                pl.lit(0, pl.Int64).alias("bin"), pl.len().cast(pl.Int64).alias("rows")
-            )
-        return pairs.sort("code", "bin")
+
+def _one(pairs: pl.LazyFrame, tally: Tally, by: list[str], unit: list[str], ask: Ask) -> pl.LazyFrame:
+    """The counts of one tally, from lines of unit, group, bin and number of rows."""
+    if ask.bounding is not None:  # used twice, and the data shall be read once
+        pairs = pairs.cache()
+    pairs = code_rows(pairs, ask) if ask.by else pairs.with_columns(pl.lit(0, pl.UInt32).alias("code"))
+    if tally.missing is not None:
+        pairs = pairs.with_columns(pl.col("bin").fill_null(tally.missing))
+    elif not isinstance(tally.how, Among):  # there, missing is a bin when it is listed
+        pairs = pairs.drop_nulls("bin")
+    if isinstance(tally.how, Among):
+        listed = tally.how.keys.columns[0].engine.alias("bin")
+        places = pl.DataFrame([listed]).with_row_index("place").lazy()
+        pairs = pairs.join(places, on="bin", how="inner", nulls_equal=True)
+        pairs = pairs.with_columns(pl.col("place").alias("bin"))
+    once = isinstance(tally.how, Distinct)
+    if once:
+        pairs = pairs.with_columns(pl.lit(1, pl.Int64).alias("rows"))
+    if ask.bounding is not None:
+        pairs = keep_rows(pairs, unit, by, ask.bounding.rows, ask.salt)
+    pairs = pairs.group_by("code", "bin").agg(pl.col("rows").sum())
+    if once:
+        pairs = pairs.group_by("code").agg(
+            pl.lit(0, pl.Int64).alias("bin"), pl.len().cast(pl.Int64).alias("rows")
+        )
+    return pairs.sort("code", "bin")
 
 
-def _numbers(rows: pl.LazyFrame, i: int, tally: Tally, groups: KeyTable | None, bins: int) -> pl.LazyFrame:
+def _numbers(rows: pl.LazyFrame, i: int, tally: Tally, ask: Ask, bins: int) -> pl.LazyFrame:
     """A row's number among all pairs of group and bin; rows of no bin or no group are left out."""
     rows = rows.rename({f"b{i}": "bin"})
     rows = (
@@ -134,11 +119,9 @@ def _numbers(rows: pl.LazyFrame, i: int, tally: Tally, groups: KeyTable | None, 
         if tally.missing is None
         else rows.with_columns(pl.col("bin").fill_null(tally.missing))
     )
-    if groups is None:
+    if not ask.by:
         return rows.select(number="bin")
-    return code_rows(rows, groups, None, 0).select(
-        number=pl.col("code").cast(pl.Int64) * bins + pl.col("bin")
-    )
+    return code_rows(rows, ask).select(number=pl.col("code").cast(pl.Int64) * bins + pl.col("bin"))
 
 
 def _count(numbers: pl.Series, size: tuple[int, int]) -> Tallied:
@@ -167,14 +150,6 @@ def keep_rows(pairs: pl.LazyFrame, unit: list[str], by: list[str], most: int, sa
     rank = engine.rank_key([*place], ["bin", "twin"], salt).rank("max").over(place)
     kept = one_by_one.filter(rank <= most).with_columns(pl.lit(1, pl.Int64).alias("rows")).drop("twin")
     return pl.concat([pairs.filter(~heavy), kept])
-
-
-def table_of(by: Sequence[Column], keys: KeyTable | None, found: Any) -> KeyTable | None:
-    """The groups to tally: the listed ones, or those that were found."""
-    if keys is not None or not by:
-        return keys
-    columns = tuple(KeyColumn(c.name, c.kind, s) for c, s in zip(by, found.get_columns()))
-    return KeyTable(columns, found.height, "")
 
 
 def _bin(x: pl.Expr, tally: Tally) -> pl.Expr:

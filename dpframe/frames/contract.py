@@ -16,6 +16,7 @@ import polars as pl
 from dpframe.errors import InputError
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import MEASURABLE, Column, lookup
+from dpframe.frames.key_types import KeyColumn
 from dpframe.frames.keys import KeyTable
 
 Ints = npt.NDArray[np.int64]
@@ -98,6 +99,73 @@ class Bounding:
     unit: tuple[Hashable, ...]
     rows: int
     groups: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One question to an engine: what is added up or tallied, in which groups, and how much of a unit counts.
+
+    Attributes
+    ----------
+    measures : tuple of Measure
+        For ``aggregate``.
+    tallies : tuple of Tally
+        For ``tally``.
+    by : tuple of Column
+        The grouping columns; without any, all rows are one group.
+    keys : KeyTable or None
+        The listed groups; None for one group, or for the groups that occur.
+    bounding : Bounding or None
+        None when a row is the unit.
+    salt : int
+        Of the hash by which a unit's groups and rows are chosen.
+    found : polars.DataFrame or None
+        For ``tally`` when no groups are listed: those that ``aggregate`` found. Private.
+    """
+
+    measures: tuple[Measure, ...] = ()
+    tallies: tuple[Tally, ...] = ()
+    by: tuple[Column, ...] = ()
+    keys: KeyTable | None = None
+    bounding: Bounding | None = None
+    salt: int = 0
+    found: Any = field(repr=False, compare=False, default=None)
+
+    @property
+    def unit(self) -> tuple[Hashable, ...]:
+        """The unit's columns; none when a row is the unit."""
+        return self.bounding.unit if self.bounding else ()
+
+    @property
+    def measured(self) -> list[Hashable]:
+        """The columns that are measured, each once."""
+        return list(dict.fromkeys(c for m in self.measures for c in m.columns))
+
+    @property
+    def columns(self) -> list[Hashable]:
+        """Every column that is read, each once."""
+        tallied = (t.column for t in self.tallies)
+        return list(dict.fromkeys([*self.measured, *tallied, *(c.name for c in self.by), *self.unit]))
+
+    @property
+    def sums(self) -> list[str]:
+        """The names of what is added up: n rows, c<i> present cells of a measure, t<i>_<p> of its products."""
+        names = ["n", *(f"c{i}" for i in range(len(self.measures)))]
+        return names + [f"t{i}_{p}" for i, m in enumerate(self.measures) for p in range(len(m.products))]
+
+    @property
+    def chosen(self) -> int | None:
+        """L0 where a unit can be in more of the groups than count; None where all of its groups do."""
+        most = self.bounding.groups if self.bounding else None
+        return None if most is None or (self.keys is not None and self.keys.size <= most) else most
+
+    @property
+    def groups(self) -> KeyTable | None:
+        """The groups that are tallied: the listed ones, or those that were found; None for one group."""
+        if self.keys is not None or not self.by:
+            return self.keys
+        columns = tuple(KeyColumn(c.name, c.kind, s) for c, s in zip(self.by, self.found.get_columns()))
+        return KeyTable(columns, self.found.height, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,30 +256,15 @@ class Source(Protocol):
         """What a lazy frame does before it gets here, as its library prints it; None for an eager frame."""
         ...
 
-    def aggregate(
-        self,
-        measures: tuple[Measure, ...],
-        by: tuple[Column, ...],
-        keys: KeyTable | None,
-        bounding: Bounding | None,
-        salt: int,
-    ) -> Counts:
+    def aggregate(self, ask: Ask) -> Counts:
         """One pass over the data. ``by`` without ``keys``: the groups that occur."""
         ...
 
-    def tally(
-        self,
-        tallies: tuple[Tally, ...],
-        by: tuple[Column, ...],
-        keys: KeyTable | None,
-        found: Any,
-        bounding: Bounding | None,
-        salt: int,
-    ) -> tuple[Tallied, ...]:
-        """Rows per group and bin, all tallies in one pass. ``found``: the groups, when none are listed."""
+    def tally(self, ask: Ask) -> tuple[Tallied, ...]:
+        """Rows per group and bin, all tallies in one pass."""
         ...
 
-    def part(self, by: tuple[Column, ...], keys: KeyTable, bounding: Bounding | None, salt: int) -> Parts:
+    def part(self, ask: Ask) -> Parts:
         """The rows of every listed key, of every unit only the chosen groups; made when called for."""
         ...
 
@@ -230,6 +283,7 @@ def require(source: Source, ability: str, asked: str) -> None:
 __all__ = [
     "MEASURABLE",
     "NO_PARTS",
+    "Ask",
     "Axis",
     "Ball",
     "Bounding",

@@ -21,7 +21,7 @@ from dpframe.base.html import Page
 from dpframe.errors import NearNames
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
-from dpframe.frames.contract import Bounding, Counts, Ints, Measure
+from dpframe.frames.contract import Ask, Bounding, Counts, Ints, Measure
 from dpframe.frames.keys import KeyTable
 from dpframe.layout.answers import Answer
 from dpframe.layout.layouts import BinCounts, Coordinate, Layout
@@ -227,6 +227,10 @@ class Plan(Page, NearNames):
     def summed(self) -> bool:
         """Whether anything but tallies is asked of the engine: sums, rows, or which groups there are."""
         return (self.keys is None and bool(self.by)) or not all(p.tallied for p in self.pieces)
+
+    def ask(self, salt: int, found: Any = None) -> Ask:
+        """What the engine is asked; ``found``: the groups that occur, for tallies when none are listed."""
+        return Ask(self.measures, self.tallies, self.by, self.keys, self.bounding, salt, found)
 
     @property
     def charge(self) -> Charge:

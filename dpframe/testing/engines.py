@@ -19,7 +19,7 @@ import polars as pl
 import dpframe as dp
 from dpframe.engine import polars_query as engine
 from dpframe.errors import DPWarning
-from dpframe.frames.contract import Bounding, Counts, Source
+from dpframe.frames.contract import Ask, Bounding, Counts, Source
 from dpframe.pipeline import _exact
 from dpframe.planning.plan import Plan
 
@@ -184,10 +184,10 @@ def same(a: Counts, b: Counts) -> bool:
     return all(np.array_equal(x, y) for x, y in pairs)
 
 
-Ask = Callable[[Any], tuple[Plan, Counts]]
+Questioned = Callable[[Any], tuple[Plan, Counts]]
 
 
-def _question(rng: random.Random, lacks: Collection[str], many: int | None) -> Ask:
+def _question(rng: random.Random, lacks: Collection[str], many: int | None) -> Questioned:
     """A random question, to be asked of any frame; the answer is the exact integers.
 
     Of ``many`` frames in one table the question is asked of each.
@@ -323,7 +323,7 @@ def _check_choice(make: Callable[[pl.DataFrame], Any]) -> None:
     types = (source.column("user"), source.column("group"))
     got = []
     for salt in (11, 2**63 + 12):
-        found = source.aggregate((), types, None, Bounding(("user",), 1, 1), salt).found
+        found = source.aggregate(Ask(by=types, bounding=Bounding(("user",), 1, 1), salt=salt)).found
         assert found["k0"].to_list() == list(range(_UNITS)), "not every unit counts in one group"
         got.append(found["k1"].to_numpy())
     table = np.zeros((_GROUPS, _GROUPS))

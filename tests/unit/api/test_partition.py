@@ -345,7 +345,7 @@ def test_every_library_makes_the_same_parts(no_noise, quiet, unit):
 def exact_parts(frame, bound_plan, salt):
     """Rows of each part as multisets, from the engine, for one salt."""
     out = []
-    for make in as_source(frame).part(bound_plan.by, bound_plan.keys, bound_plan.bounding, salt):
+    for make in as_source(frame).part(bound_plan.ask(salt)):
         got = make()._frame
         got = pl.from_pandas(got) if isinstance(got, pd.DataFrame) else got.lazy().collect()
         out.append(sorted(map(repr, got.select("u", "k", "x").rows())))

@@ -25,7 +25,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine.polars import PolarsSource
-from dpframe.frames.contract import Bounding
+from dpframe.frames.contract import Ask, Bounding
 from dpframe.testing.engines import canonical_rank, check_engine
 
 AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
@@ -168,10 +168,7 @@ def test_ties_on_the_grid_go_to_even(make, no_noise):
     with dp.Session(eps=1000):
         plan = dp.frame(ties).plan.clip_sum("x", bounds=(0, 8), eps=1).plan
     (measure,) = plan.measures
-    sums = [
-        dp.frame(f)._source.aggregate(plan.measures, (), None, None, 1).sums[0][0].tolist()
-        for f in (ties, make(ties))
-    ]
+    sums = [dp.frame(f)._source.aggregate(plan.ask(1)).sums[0][0].tolist() for f in (ties, make(ties))]
     step = measure.axes[0].magic / (3 * 2**51)
     assert step == 2.0**-27
     assert sums == [[0 + 2 + 2 + 4]] * 2
@@ -189,10 +186,7 @@ def test_norms_are_added_up_in_one_order(make, order):
     with dp.Session(eps=1):
         plan = dp.frame(rows).plan.groupby("k", keys=range(2000)).vector_sum(names, norm=1, ord=order, eps=1)
     plan = plan.plan
-    got, expected = (
-        dp.frame(f)._source.aggregate(plan.measures, plan.by, plan.keys, None, 1).sums[0]
-        for f in (make(rows), rows)
-    )
+    got, expected = (dp.frame(f)._source.aggregate(plan.ask(1)).sums[0] for f in (make(rows), rows))
     assert np.array_equal(got, expected)
     ball = plan.measures[0].ball
     for i, row in enumerate(rows.select(names).iter_rows()):  # the reference: ((a + b) + (c + d)) + e
@@ -210,7 +204,7 @@ def test_a_row_moves_sums_by_at_most_its_steps_whatever_the_cell_holds(make):
     with dp.Session(eps=1):
         plan = dp.frame(cells).plan.groupby("k", keys=range(10)).clip_mean("x", bounds=(-1, 3), eps=1).plan
     source = dp.frame(make(cells))._source
-    (steps,) = source.aggregate(plan.measures, plan.by, plan.keys, None, 1).sums[0]
+    (steps,) = source.aggregate(plan.ask(1)).sums[0]
     top = plan.measures[0].axes[0].steps
     quarter = top // 4
     assert steps.tolist() == [top, 0, top, 0, 0, 0, quarter, quarter, top, top]
@@ -237,12 +231,12 @@ def test_units_choose_their_groups_alike_everywhere(make, no_noise):
     with dp.Session(eps=1000, unit="u", max_groups=2, max_rows_per_group=1):
         plan = dp.frame(many).plan.groupby("g", keys=range(9)).count(eps=1).plan
     sources = [dp.frame(f)._source for f in (many, make(many), make(many.sample(fraction=1, shuffle=True)))]
-    bounding = Bounding(("u",), 1, 2)
+    ask = Ask(by=plan.by, keys=plan.keys, bounding=Bounding(("u",), 1, 2), salt=77)
     with canonical_rank():
-        rows = [s.aggregate((), plan.by, plan.keys, bounding, 77).rows.tolist() for s in sources]
+        rows = [s.aggregate(ask).rows.tolist() for s in sources]
     assert rows[0] == rows[1] == rows[2]
     assert sum(rows[0]) == 2 * 200
-    other = sources[1].aggregate((), plan.by, plan.keys, bounding, 78).rows.tolist()
+    other = sources[1].aggregate(dataclasses.replace(ask, salt=78)).rows.tolist()
     assert other != rows[1]
 
 
@@ -256,10 +250,7 @@ def test_units_choose_their_rows_among_texts_alike_everywhere(make, no_noise):
     for plan in (listed.plan, distinct.plan):
         with canonical_rank():
             got = [
-                [
-                    dataclasses.astuple(x)
-                    for x in dp.frame(f)._source.tally(plan.tallies, (), None, None, plan.bounding, 77)
-                ]
+                [dataclasses.astuple(x) for x in dp.frame(f)._source.tally(plan.ask(77))]
                 for f in (many, make(many))
             ]
         np.testing.assert_equal(got[1], got[0])
@@ -275,7 +266,7 @@ def test_one_unit_more_changes_nobody_elses_choice(make):
     for salt in (1, 2, 3):
         both = []
         for f in (frame, fewer):
-            got = dp.frame(make(f))._source.aggregate((), by, None, Bounding(("u",), 1, 2), salt)
+            got = dp.frame(make(f))._source.aggregate(Ask(by=by, bounding=Bounding(("u",), 1, 2), salt=salt))
             both.append(dict(zip(got.found["k0"].to_list(), got.rows.tolist())))
         assert sum(abs(both[0].get(k, 0) - both[1].get(k, 0)) for k in range(9)) == 2
 
@@ -604,7 +595,7 @@ def test_polars_own_rank_is_restored_after_the_test_hook():
     by = (source.column("g"),)
 
     def chosen():
-        return source.aggregate((), by, None, Bounding(("u",), 1, 2), 3).found["k0"].to_list()
+        return source.aggregate(Ask(by=by, bounding=Bounding(("u",), 1, 2), salt=3)).found["k0"].to_list()
 
     before = chosen()
     with pytest.raises(ZeroDivisionError), canonical_rank():

@@ -13,6 +13,7 @@ from conftest import as_kind
 import dpframe as dp
 from dpframe.engine import tally as counting
 from dpframe.frames.bins import Cuts, Steps, Tally
+from dpframe.frames.contract import Ask
 from dpframe.frames.keys import key_table
 
 STEPS = Steps(0.0, 100_000 / 2**16, 2**16)
@@ -35,7 +36,7 @@ def told(frame, tallies, keys=None):
     source = dp.frame(frame)._source
     by = () if keys is None else (source.column("g"),)
     table = None if keys is None else key_table(("g",), by, keys)
-    got = source.tally(tallies, by, table, None, None, 0)
+    got = source.tally(Ask(tallies=tallies, by=by, keys=table))
     return [sorted(zip(t.groups.tolist(), t.bins.tolist(), t.rows.tolist())) for t in got]
 
 

@@ -51,7 +51,7 @@ def frame_of(kind, rows, schema=None):
 
 def counts_at(frame, plan, salt):
     """The engine's exact integers for one salt."""
-    return as_source(frame).aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt)
+    return as_source(frame).aggregate(plan.ask(salt))
 
 
 def vector(counts):
@@ -65,7 +65,7 @@ def vector(counts):
 def kept_pairs(frame, plan, salt):
     """The (unit, group) pairs that count, as a partition with this salt would keep them."""
     got = set()
-    for key, make in zip(plan.keys.rows(), as_source(frame).part(plan.by, plan.keys, plan.bounding, salt)):
+    for key, make in zip(plan.keys.rows(), as_source(frame).part(plan.ask(salt))):
         part = make()._frame
         part = part.lazy().collect() if not isinstance(part, pd.DataFrame) else pl.from_pandas(part)
         got |= {(u, key) for u in part["u"].to_list()}
@@ -376,7 +376,7 @@ def test_the_groups_that_count_in_a_table_are_the_groups_that_count_in_a_part(qu
 
 def keyed_counts(frame, plan, salt):
     source = as_source(frame)
-    counts = source.aggregate(plan.measures, plan.by, plan.keys, plan.bounding, salt)
+    counts = source.aggregate(plan.ask(salt))
     table = source.key_columns(plan.by, plan.keys, counts.found).frame({})
     return dict(zip((str(k) for k in table["k"]), (int(n) for n in counts.rows)))
 

@@ -23,7 +23,7 @@ SCHEMA = {"a": pl.Int64, "b": pl.Int64, "c": pl.Int64, "g": pl.String, "u": pl.I
 def sums(frame, plan):
     """The exact utilities that reach the chooser, of every group."""
     piece = plan.pieces[0]
-    exact = PolarsSource(frame).aggregate(plan.measures, plan.by, plan.keys, plan.bounding, 1)
+    exact = PolarsSource(frame).aggregate(plan.ask(1))
     return [
         [int(c.of(exact, m)[g]) for c, m in piece.sums]
         for g in range(1 if plan.keys is None else plan.keys.size)
