@@ -33,7 +33,10 @@ class Fault:
         return text.replace(self.old, self.new)
 
 
-_MOVE = ("properties/test_sensitivity.py",)
+_MOVE = (
+    "properties/test_sensitivity.py",
+    "properties/test_generated_neighbours.py",
+)
 _SESSION = (
     "unit/session/test_session.py",
     "unit/session/test_processes.py",
@@ -51,7 +54,13 @@ _LEDGER = (
     "unit/ledger/test_ledger_faults.py",
     "unit/ledger/test_ledger_disk.py",
 )
-_UNITS = ("unit/planning/test_bounding.py",)
+_UNITS = (
+    "unit/planning/test_bounding.py",
+    "unit/planning/test_choice_of_groups.py",
+    "unit/planning/test_scaling.py",
+    "unit/planning/test_unit_ids.py",
+    "unit/planning/test_limits.py",
+)
 _UNKNOWN = (
     "unit/mechanisms/test_thresholds.py",
     "unit/mechanisms/test_found_groups.py",
@@ -160,21 +169,23 @@ FAULTS = (
         "engine/polars_query.py",
         '.rank("max").over(unit) <= most',
         '.rank("max") <= most * pl.struct(*unit).n_unique()',
-        ("unit/planning/test_bounding.py::test_for_every_salt_one_unit_changes_nobody_elses_groups",),
+        ("unit/planning/test_choice_of_groups.py::test_for_every_salt_one_unit_changes_nobody_elses_groups",),
     ),
     Fault(
         "the order of rows decides between groups of one hash",
         "engine/polars_query.py",
         '.rank("max").over(unit) <= most',
         '.rank("ordinal").over(unit) <= most',
-        ("unit/planning/test_bounding.py::test_groups_of_equal_hash_are_chosen_alike_in_every_order",),
+        (
+            "unit/planning/test_choice_of_groups.py::test_groups_of_equal_hash_are_chosen_alike_in_every_order",
+        ),
     ),
     Fault(
         "rows without a unit count",
         "engine/polars_query.py",
         "        rows = rows.drop_nulls(unit)\n        if self.height is None:",
         "        if self.height is None:",
-        ("unit/planning/test_bounding.py::test_rows_without_a_unit_are_left_out",),
+        ("unit/planning/test_unit_ids.py::test_rows_without_a_unit_are_left_out",),
     ),
     Fault(
         "a replaced vector moves a sum by its length only",
@@ -278,7 +289,9 @@ FAULTS = (
         "pipeline.py",
         "_exact(plan, source, int(words(1)[0]))",
         "_exact(plan, source, 1)",
-        ("unit/planning/test_bounding.py::test_a_release_uses_one_salt_and_the_next_release_another",),
+        (
+            "unit/planning/test_choice_of_groups.py::test_a_release_uses_one_salt_and_the_next_release_another",
+        ),
     ),
     # ---- keys that nobody listed ----
     Fault(

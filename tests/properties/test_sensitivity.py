@@ -13,9 +13,7 @@ before ``.dp``, and in a listed, another listed or an unlisted group.
 
 from __future__ import annotations
 
-import itertools
 import math
-import os
 from fractions import Fraction
 
 import numpy as np
@@ -23,122 +21,21 @@ import pandas as pd
 import polars as pl
 import pytest
 from conftest import exact_integers
+from one_row import (
+    GONE,
+    ROOT2,
+    alphabet,
+    brute_force,
+    each_grouping,
+    each_relation,
+    frame_of,
+    observed,
+    same,
+    vectors,
+    verbs,
+)
 
 import dpframe as dp
-from dpframe.release.release import Release
-
-AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
-PAIRS = 10_000 if AUDIT else 1_000
-CHUNKS = 10
-RELATIONS = ("add_remove", "replace_one")
-ROOT2 = 1.4142135623730951
-
-
-@pytest.fixture
-def only_integers(monkeypatch, no_noise, quiet):
-    """What reaches the mechanism; answers are not made, as thousands of frames are tried."""
-    monkeypatch.setattr(Release, "_answers", lambda self: {})
-    monkeypatch.setattr(Release, "_value", lambda self: None)
-
-
-# ---- small frames ----
-
-# A row: (x, y, group, whether the filter before .dp keeps it)
-GONE = (None, None, "a", False)
-SCHEMA = {"x": pl.Float64, "y": pl.Float64, "g": pl.String, "keep": pl.Boolean}
-
-
-def frame_of(kind: str, rows):
-    """The rows as a frame of the caller's library, filtered before it reaches ``.dp``."""
-    if kind == "pandas":
-        columns = list(zip(*rows)) if rows else [[], [], [], []]
-        frame = pd.DataFrame(
-            {
-                "x": np.array([math.nan if v is None else v for v in columns[0]], dtype=float),
-                "y": np.array([math.nan if v is None else v for v in columns[1]], dtype=float),
-                "g": pd.Series(columns[2], dtype=object),
-                "keep": np.array(columns[3], dtype=bool),
-            }
-        )
-        return frame[frame["keep"]]
-    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    frame = frame.lazy() if kind == "lazy" else frame
-    return frame.filter(pl.col("keep"))
-
-
-def alphabet(low, high, *, grouped: bool, second: bool = False):
-    """Rows that matter: extremes, the middle, zero, beyond the bounds, missing, filtered away, unlisted."""
-    values = [low, high, (low + high) / 2, 0.0, None, math.inf, -math.inf]
-    if grouped:
-        values = [low, high, 0.0, None]
-    seconds = (low, high, None) if second else (1.0,)
-    groups = ("a", "b", "unlisted") if grouped else ("a",)
-    rows = [(x, y, g, True) for x in values for y in seconds for g in groups]
-    return [*rows, GONE]
-
-
-def vectors(ask, kind, rows, most):
-    """The released integers of every multiset of at most ``most`` rows, one array per part of the plan."""
-    found = {}
-    for size in range(most + 1):
-        for chosen in itertools.combinations_with_replacement(range(len(rows)), size):
-            bound = ask(frame_of(kind, [rows[i] for i in chosen]).dp.plan)
-            got = exact_integers(bound)
-            found[chosen] = {
-                part: np.array([c for c, p in zip(got, bound.plan.pieces) if p.part == part], dtype=object)
-                for part in range(len(bound.plan.parts))
-            }
-    return found, bound.plan
-
-
-def neighbours(relation, rows, most):
-    """Pairs of multisets: a row more, or one row become another."""
-    for size in range(most):
-        for shared in itertools.combinations_with_replacement(range(len(rows)), size):
-            for i in range(len(rows)):
-                if relation == "add_remove":
-                    yield shared, tuple(sorted((*shared, i)))
-                else:
-                    for j in range(i):
-                        yield tuple(sorted((*shared, i))), tuple(sorted((*shared, j)))
-
-
-def observed(relation, found, parts, rows, most):
-    """Per part the largest L1, squared L2 and Linf that occur, and the largest total of L1/declared."""
-    worst = [[0, 0, 0] for _ in parts]
-    total = Fraction(0)
-    for a, b in neighbours(relation, rows, most):
-        together = Fraction(0)
-        for i, part in enumerate(parts):
-            moved = np.abs(found[a][i] - found[b][i]).ravel()
-            l1 = int(moved.sum())
-            together += Fraction(l1, part.l1)
-            worst[i][0] = max(worst[i][0], l1)
-            worst[i][1] = max(worst[i][1], int((moved * moved).sum()))
-            worst[i][2] = max(worst[i][2], int(moved.max(initial=0)))
-        total = max(total, together)
-    return worst, total
-
-
-def brute_force(ask, kind, relation, rows, most):
-    """Compare with the declaration; return the observed (L1, L2, Linf) in the unit of ``plan.l1`` per part."""
-    with dp.Session(eps=10**9, neighbors=relation):
-        found, plan = vectors(ask, kind, rows, most)
-    worst, total = observed(relation, found, plan.parts, rows, most)
-    for part, (l1, l2_squared, _) in zip(plan.parts, worst):
-        assert l1 <= part.l1, "one row moves more than is declared"
-        assert l2_squared <= part.l2_squared, "one row moves more than is declared"
-        assert l1 == part.l1, "declared L1 is never reached"
-        assert l2_squared == part.l2_squared, "declared L2 is never reached"
-        for piece in plan.pieces:  # and the noise is made for it, all parts of a call together
-            if plan.parts[piece.part] is part and piece.noise.event.eps is not None:
-                assert piece.noise.scale >= Fraction(len(plan.parts) * l1) / piece.noise.event.eps
-    assert total == len(plan.parts), "parts that move together are each charged in full"
-    units = [plan.output_unit(next(o for o in plan.outputs if o.part == i)) for i in range(len(plan.parts))]
-    return plan, [
-        (float(l1 * u), math.sqrt(l2) * float(u), float(linf * u)) for (l1, l2, linf), u in zip(worst, units)
-    ]
-
 
 BOUNDS = [(-3, 10), (20, 100), (-10, 10), (-50, -10), (0, 1)]
 
@@ -171,16 +68,6 @@ SUMS = {
     ((0, 1), "add_remove", True): (1, 1, 1),
     ((0, 1), "replace_one", True): (2, ROOT2, 1),
 }
-each_relation = pytest.mark.parametrize("relation", RELATIONS)
-each_grouping = pytest.mark.parametrize("grouped", [False, True], ids=["ungrouped", "grouped"])
-
-
-def verbs(plan, grouped):
-    return plan.groupby("g", keys=["a", "b"]) if grouped else plan
-
-
-def same(got, want):
-    assert got == pytest.approx(want, rel=1e-6)
 
 
 @each_relation
@@ -449,116 +336,6 @@ def test_moving_a_row_leaves_all_other_groups_alone(only_integers, kind):
     assert got[0][0][0] == got[1][0][0] == got[0][0][3] == got[1][0][3] == 0
     assert got[0][0][1] != got[1][0][1]
     assert got[0][0][2] != got[1][0][2]
-
-
-# ---- Promise 2: the grey box ----
-
-VALUES = [
-    None,
-    math.nan,
-    math.inf,
-    -math.inf,
-    1e300,
-    -1e300,
-    5e-324,
-    0.0,
-    -0.0,
-    1 / 3,
-    -3.0,
-    10.0,
-    20.0,
-    100.0,
-]
-QUESTIONS = ["count", "count x", "sum", "mean", "mean n", "block", "two blocks", "own eps"]
-
-
-def random_row(rng):
-    x, y = (
-        VALUES[rng.integers(len(VALUES))] if rng.random() < 0.6 else float(rng.normal(5, 20)) for _ in "xy"
-    )
-    return (x, y, ["a", "b", None, "unlisted", "other"][rng.integers(5)], bool(rng.random() < 0.8))
-
-
-def ask_any(verbs, question, bounds, eps):
-    match question:
-        case "count":
-            return verbs.count(eps=eps)
-        case "count x":
-            return verbs.count("x", eps=eps)
-        case "sum":
-            return verbs.clip_sum("x", bounds=bounds, eps=eps)
-        case "mean":
-            return verbs.clip_mean("x", bounds=bounds, eps=eps)
-        case "mean n":
-            return verbs.clip_mean("x", bounds=bounds, n=7, eps=eps)
-        case "block":
-            return verbs.agg(n=dp.count(), s=dp.clip_sum("x", bounds=bounds), eps=eps)
-        case "two blocks":
-            return verbs.agg(
-                n=dp.count(), m=dp.clip_mean("x", bounds=bounds), z=dp.clip_mean("y", bounds=(0, 5)), eps=eps
-            )
-        case _:
-            return verbs.agg(n=dp.count(), m=dp.clip_mean("x", bounds=bounds), eps={"n": eps, "m": eps})
-
-
-def look(frame, relation, question, bounds, grouped):
-    """Everything about a release that may be seen, and the integers before the noise."""
-    error = None
-    with dp.Session(eps=10, neighbors=relation) as s:
-        verbs = frame.dp.plan.groupby("g", keys=["b", None, "a", "absent"]) if grouped else frame.dp.plan
-        bound = ask_any(verbs, question, bounds, 1)
-        try:
-            release = bound.release()
-        except Exception as e:  # whatever it is, it must be the same on both frames
-            return {"error": (type(e), str(e)), "plan": bound.plan, "row": s.report().drop("time").rows()}, []
-        value = release.value
-        seen = {
-            "error": error,
-            "plan": bound.plan,
-            "row": s.report().drop("time").rows(),
-            "type": type(value),
-            "shape": getattr(value, "shape", None),
-            "columns": None if not hasattr(value, "columns") else [str(c) for c in value.columns],
-            "dtypes": None if not hasattr(value, "dtypes") else [str(t) for t in value.dtypes],
-            "keys": None if not grouped else [None if pd.isna(k) else k for k in value["g"]],
-            "facts": {k: v for k, v in release.facts.items() if k != "time"},
-        }
-        return seen, [(x.astype(object), p.part) for x, p in zip(release._noisy, bound.plan.pieces)]
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_generated_neighbours_look_alike_and_differ_by_no_more_than_declared(
-    no_noise, quiet, relation, chunk
-):
-    """Rows that appear, vanish, turn missing, are filtered, move to another or an unlisted group."""
-    rng = np.random.default_rng([2, chunk, RELATIONS.index(relation)])
-    for turn in range(PAIRS // CHUNKS):
-        rows = [random_row(rng) for _ in range(rng.choice([0, 1, 2, 4, 9, 30]) + (relation == "replace_one"))]
-        at = int(rng.integers(len(rows) + (relation == "add_remove")))
-        if relation == "add_remove":
-            other = [*rows[:at], random_row(rng), *rows[at:]]
-        else:
-            new = random_row(rng)
-            if rng.random() < 0.3:  # the same row turns missing, or is filtered away
-                x, y, g, keep = rows[at]
-                new = (None, None, g, keep) if rng.random() < 0.5 else (x, y, g, not keep)
-            other = [*rows[:at], new, *rows[at + 1 :]]
-        if rng.random() < 0.3:
-            other = [other[i] for i in rng.permutation(len(other))]  # row order is not protected, nor seen
-        kind = ("pandas", "polars", "lazy")[rng.integers(3)]
-        question = QUESTIONS[turn % len(QUESTIONS)]
-        bounds = [(-3, 10), (20, 100), (-50, -10), (0.1, 0.7), (0, 1e200)][rng.integers(5)]
-        grouped = bool(rng.integers(2))
-        (seen, a), (seen_too, b) = (
-            look(frame_of(kind, r), relation, question, bounds, grouped) for r in (rows, other)
-        )
-        assert seen == seen_too, (kind, question, rows, other)
-        assert seen["error"] is None
-        for i, part in enumerate(seen["plan"].parts):
-            moved = [abs(d) for (x, p), (y, _) in zip(a, b) if p == i for d in (x - y).tolist()]
-            assert sum(moved) <= part.l1, (kind, question, bounds, grouped, rows, other)
-            assert sum(m * m for m in moved) <= part.l2_squared, (kind, question, bounds, rows, other)
 
 
 # ---- Scenario H1: replace-one at the seams ----

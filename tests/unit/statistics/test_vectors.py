@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from conftest import as_kind, as_polars, exact_integers
-from test_bounding import counts_at
-from test_sensitivity import each_relation
+from many_rows import counts_at
+from one_row import each_relation
 
 import dpframe as dp
 
