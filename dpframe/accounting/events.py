@@ -194,8 +194,17 @@ class Event:
         What it is composed of; the claims are ``times`` their sums.
     times : int
 
+    Raises
+    ------
+    InputError
+        For a negative part.
+    TypeError
+        For a part that is no exact rational: floats (nan and inf among them), bools, text.
+
     Privacy: accountants believe ``kind``, so core sets it for laws that it knows by theorem and takes it
-    off the events of all others (``dpframe.mechanisms.auto``).
+    off the events of all others (``dpframe.mechanisms.auto``). Sums that decide about grants only ever grow:
+    a part below zero would refill a budget, so no event can hold one, wherever it comes from (a plug-in, a
+    ledger's row, ``dataclasses.replace``).
     """
 
     eps: Fraction | None
@@ -208,8 +217,33 @@ class Event:
     parts: tuple[Event, ...] = ()
     times: int = 1
 
+    def __post_init__(self) -> None:
+        for name in ("eps", "delta", "rho", "delta_alone"):
+            value = getattr(self, name)
+            if value is None and name in ("eps", "delta_alone"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | Fraction):
+                raise TypeError(
+                    f"An event's {name} is an exact rational, not {typed(value)}. Hint: {name}=Fraction(1, 2)"
+                )
+            if value < 0:
+                raise InputError(
+                    f"An event's {name}={show(Fraction(value))} is less than zero: no charge gives budget back."
+                )
+            if not isinstance(value, Fraction):
+                object.__setattr__(self, name, Fraction(value))
+        for name, least in (("steps", 0), ("moving", 0), ("times", 1)):
+            count = getattr(self, name)
+            if isinstance(count, bool) or not isinstance(count, int):
+                raise TypeError(f"An event's {name} is a whole number, not {typed(count)}. Hint: {name}=1")
+            if count < least:
+                raise InputError(f"An event's {name}={count} is less than {least}. Hint: {name}=1")
+        if not all(isinstance(part, Event) for part in self.parts):
+            raise TypeError("An event's parts are events.")
+
     @property
     def cost(self) -> Cost:
+        """What the account shows of it."""
         return Cost(self.eps, self.delta, self.rho)
 
     @property

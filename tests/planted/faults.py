@@ -366,6 +366,13 @@ FAULTS = (
         ("unit/accounting/test_filter.py::test_a_session_in_rho_adds_up_rho",),
     ),
     Fault(
+        "a negative cost refills a budget",
+        "accounting/events.py",
+        "            if value < 0:\n                raise InputError(\n                    f\"An event's",
+        "            if value < -10:\n                raise InputError(\n                    f\"An event's",
+        ("unit/accounting/test_event_parts.py",),
+    ),
+    Fault(
         "a pure event costs eps**2/2 less in rho",
         "accounting/conversion.py",
         "return round_up(eps * Fraction(min(1.0, math.tanh(float(eps) / 2) * (1 + 2.0**-48))))",
