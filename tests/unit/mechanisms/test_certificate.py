@@ -185,7 +185,7 @@ def test_a_claim_that_would_refill_a_budget_is_refused(claim):
     honest = dp.mechanism("gaussian").calibrate(Fraction(8), 1, Target(Fraction(1), Fraction(1, 10**6)))
     certificate.check(honest, 8, "honest")
     with pytest.raises(
-        dp.DPError, match="refused|less than zero"
+        dp.DPError, match=r"refused|less than zero"
     ):  # an event itself refuses what is negative
         certificate.check(replace(honest, cost=replace(honest.event, **claim)), 8, "cheat")
 
