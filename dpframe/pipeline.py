@@ -14,6 +14,7 @@ from dpframe.errors import InputError, LedgerError, ReleaseFailed
 from dpframe.frames.contract import Counts, KeyColumns, Source
 from dpframe.mechanisms.base import Ints
 from dpframe.noise.source import words
+from dpframe.planning.pieces import ChoicePiece, Piece
 from dpframe.planning.plan import Plan
 from dpframe.release.payload import from_bytes, to_bytes
 from dpframe.release.release import Release
@@ -44,9 +45,9 @@ def run(
     ReleaseFailed
         The engine failed. The charge stands, and nothing it said is passed on: its words may hold cells.
 
-    Privacy: this is the only place that sees both data and noise. The charge comes first and is never
-    taken back. Exact integers live in :func:`_noisy` alone, and errors are raised outside it, so that
-    no traceback reaches them, nor an answer that was dropped.
+    Privacy: this file alone sees both data and noise. The charge comes first and is never taken back. Exact integers
+    live in :func:`_noisy` and what it calls, until each has its draw or the selection of keys has read the sizes of
+    groups; errors are raised outside it, so that no traceback reaches them, nor an answer that was dropped.
     """
     for column in plan.columns:
         if source.column(column.name) != column:
@@ -146,7 +147,7 @@ def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
     those above the threshold (or drawn by the key selection) leave this function; nothing tells how many
     there were.
     """
-    out = [p.draw(exact) for p in plan.pieces]
+    out = [_drawn(p, exact) for p in plan.pieces]
     if plan.threshold is None and plan.selection is None:
         return out, None
     if plan.threshold is not None:
@@ -158,6 +159,19 @@ def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
     kept = exact.found.filter(pl.Series(keep))
     wide = [np.repeat(keep, len(x) // max(1, len(keep))) for x in out]  # several integers of every group
     return [x[w] for x, w in zip(out, wide)], pl.DataFrame([_rebuilt(s) for s in kept.get_columns()])
+
+
+def _drawn(piece: Piece | ChoicePiece, exact: Counts) -> Ints:
+    """What one piece releases, integers of the first group first. The only line that adds noise to data.
+
+    Privacy: every integer has a draw of its own, and every choice; nothing of the exact counts decides how many
+    draws there are but the number of groups, which is public or thresholded.
+    """
+    if isinstance(piece, ChoicePiece):
+        chosen = [piece.noise.choose(bins, weights) for bins, weights in piece.compared(exact)]
+        return np.array(chosen, dtype=np.int64).ravel()
+    value = piece.exact(exact)
+    return piece.noise.prepare(value) + piece.noise.sample(len(value))
 
 
 def _rebuilt(s: pl.Series) -> pl.Series:

@@ -27,8 +27,10 @@ from dpframe.errors import InputError, MechanismError, did_you_mean, show, typed
 from dpframe.frames.columns import Column
 from dpframe.mechanisms.auto import AUTO, LOSSES, MIXTURES, WORTH, Loss
 from dpframe.mechanisms.base import Target
-from dpframe.planning.plan import Piece, Plan, Request
+from dpframe.planning.pieces import Piece
+from dpframe.planning.plan import Plan
 from dpframe.planning.planner import make_plan
+from dpframe.planning.request import Request
 from dpframe.statistics import base as stats
 from dpframe.statistics import count as counts
 from dpframe.statistics import sum_mean as sums

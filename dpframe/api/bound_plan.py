@@ -13,9 +13,11 @@ from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, NearNames, typed
 from dpframe.frames.contract import Source
 from dpframe.mechanisms.auto import LOSSES, Loss
+from dpframe.planning.accuracy import solve_error
 from dpframe.planning.explain import Explanation, explain
-from dpframe.planning.plan import Plan, Request
-from dpframe.planning.planner import make_plan, solve_error
+from dpframe.planning.plan import Plan
+from dpframe.planning.planner import make_plan
+from dpframe.planning.request import Request
 from dpframe.release.release import Release, V, _level
 from dpframe.session.forecast import forecast
 from dpframe.session.session import Session, current, terms_of

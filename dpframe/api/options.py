@@ -10,7 +10,7 @@ from dpframe.accounting.events import Number, rational
 from dpframe.accounting.policy import Limits
 from dpframe.errors import InputError, typed
 from dpframe.mechanisms.base import Target
-from dpframe.planning.planner import own_epsilons
+from dpframe.planning.request import own_epsilons
 from dpframe.session.session import Session
 from dpframe.statistics.base import Aggregate
 

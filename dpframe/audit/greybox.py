@@ -18,7 +18,8 @@ from dpframe.audit.recording import Asked, Query, alone, auditors_session, obser
 from dpframe.mechanisms.choosers import Best, Chooser, Largest
 from dpframe.mechanisms.ranks import Quantiles
 from dpframe.noise.source import words
-from dpframe.planning.plan import Piece, Plan
+from dpframe.planning.pieces import Piece
+from dpframe.planning.plan import Plan
 
 Shifts = list[list[tuple[Fraction, Fraction]]]
 

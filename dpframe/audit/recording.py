@@ -28,7 +28,8 @@ from dpframe.frames.contract import Ask, Counts, Source
 from dpframe.mechanisms.base import Floats, Ints, Noise
 from dpframe.mechanisms.choosers import Chooser
 from dpframe.mechanisms.ranks import Quantiles
-from dpframe.planning.plan import Piece, Plan, details
+from dpframe.planning.pieces import Piece
+from dpframe.planning.plan import Plan, details
 from dpframe.release.release import Release
 from dpframe.session.session import Session, outside
 

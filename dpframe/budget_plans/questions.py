@@ -13,7 +13,7 @@ from dpframe.budget_plans.query import Query, QueryError
 from dpframe.budget_plans.sources import KEY_FILES, Named, SourceError, read_keys
 from dpframe.engine.opening import as_source
 from dpframe.errors import InputError, MechanismError, show
-from dpframe.planning.planner import least_meeting
+from dpframe.planning.accuracy import least_meeting
 from dpframe.release.release import Release
 from dpframe.session.session import Session
 

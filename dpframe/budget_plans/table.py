@@ -12,7 +12,8 @@ import polars as pl
 from dpframe.budget_plans.query import Query
 from dpframe.errors import MechanismError, show
 from dpframe.mechanisms.registry import mechanism
-from dpframe.planning.plan import Output, Plan
+from dpframe.planning.pieces import Output
+from dpframe.planning.plan import Plan
 from dpframe.release.release import Release
 
 TABLE: dict[str, Any] = {

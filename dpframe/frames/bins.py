@@ -78,6 +78,11 @@ class Tally:
     how: Binning
     missing: int | None = None
 
+    @property
+    def distinct(self) -> bool:
+        """Whether it is a number of different values."""
+        return isinstance(self.how, Distinct)
+
 
 def nearest(candidates: tuple[Fraction, ...]) -> Cuts:
     """The rule that moves a value to the nearest candidate; halfway goes down.

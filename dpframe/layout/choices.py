@@ -10,11 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dpframe.errors import InputError, show
-from dpframe.frames.bins import Cuts, Steps, nearest
+from dpframe.frames.bins import Cuts, Steps, Tally, nearest
 from dpframe.frames.columns import Column
+from dpframe.frames.contract import Measure
 from dpframe.layout.answers import Answer, Laws, Noisy
-from dpframe.layout.layouts import Layout
+from dpframe.layout.grids import UNIT_GRID
+from dpframe.layout.layouts import Coordinate, Layout
+from dpframe.layout.sensitivity import Move
 from dpframe.mechanisms.base import Floats, Ints
+from dpframe.mechanisms.choosers import Chooser
 
 FINEST = 1 << 16
 _WHOLE = 2**53  # floats hold every integer up to here
@@ -96,6 +100,33 @@ def ladder(column: Column, low: Fraction, high: Fraction) -> Ladder:
 def listed(column: Column, values: tuple[Fraction, ...]) -> Listed:
     whole = column.kind in ("int", "bool") and all(v.denominator == 1 and abs(v) < 2**63 for v in values)
     return Listed(values, whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """How a question is answered by choosing among candidates.
+
+    Attributes
+    ----------
+    chooser : Chooser
+        The calibrated mechanism.
+    tally : Tally or None
+        Candidates are compared by the rows in their bins,
+    sums : pairs of a coordinate and its measure
+        or by these sums, one for each.
+    points : Points or None
+        The candidates as numbers, if they are.
+    """
+
+    chooser: Chooser
+    tally: Tally | None = None
+    sums: tuple[tuple[Coordinate, Measure], ...] = ()
+    points: Points | None = None
+
+    def layout(self, start: int) -> ChoiceLayout:
+        """What is released, from coordinate ``start`` on."""
+        width, points = self.chooser.width, self.points
+        return ChoiceLayout("choice", UNIT_GRID, (), Move(1, 1), start, width=width, points=points)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from dpframe.accounting.forecast import Forecast
 from dpframe.base.html import Page
 from dpframe.errors import show
 from dpframe.planning.bounding import memory_text
-from dpframe.planning.plan import Output, Plan, bounding_text
+from dpframe.planning.pieces import Output
+from dpframe.planning.plan import Plan, bounding_text
 
 ROWS = (100, 1_000, 10_000)
 

@@ -1,161 +1,30 @@
-"""From a question to a plan: bounds -> grid, fusing, sensitivity, noise, forecast, cost. No data.
+"""A plan: what is asked, with which noise and at what cost; its fingerprint. Nothing in it was read from a cell.
 
-Everything that decides how much noise an answer gets happens here, from parameters, schema and
-policy. A :class:`Plan` is frozen, hashable and printable, and holds nothing read from a cell.
+Plans are made in ``planning/planner.py``, which decides how much noise an answer gets.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from dpframe.accounting.events import Cost, Event
-from dpframe.accounting.policy import Charge, Details, Limits, Policy
+from dpframe.accounting.policy import Charge, Details, Policy
 from dpframe.base.html import Page
 from dpframe.errors import NearNames
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
-from dpframe.frames.contract import Ask, Bounding, Counts, Ints, Measure
+from dpframe.frames.contract import Ask, Bounding, Measure
 from dpframe.frames.keys import KeyTable
-from dpframe.layout.answers import Answer
-from dpframe.layout.layouts import BinCounts, Coordinate, Layout
 from dpframe.layout.tables import Index
-from dpframe.mechanisms.auto import Loss, RunnerUp
-from dpframe.mechanisms.base import Noise, Target, sqrt_up
-from dpframe.mechanisms.choosers import Chooser
+from dpframe.mechanisms.base import Target, sqrt_up
 from dpframe.mechanisms.thresholds import KeySelection, Threshold
+from dpframe.planning.pieces import ChoicePiece, Output, Part, Piece
+from dpframe.planning.request import Request
 from dpframe.statistics.base import Aggregate
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked, as the planner takes it."""
-
-    aggregates: tuple[Aggregate, ...]
-    target: Target
-    mechanism: str = "auto"
-    loss: Loss = "rmse"
-    by: tuple[Hashable, ...] | None = None
-    keys: Any = field(default=None, hash=False, compare=False, repr=False)
-    scalar: bool = False
-    limits: Limits = field(default_factory=Limits)
-    margins: bool = False
-    pure: bool = False  # whether eps alone is what is paid
-    top: int | None = None
-    auto: str = "auto"  # the law of noise where none was named: the accountant's, if it takes one alone
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One column of the answer."""
-
-    name: str
-    question: Aggregate
-    answer: Answer
-    part: int
-
-    @property
-    def integer(self) -> bool:
-        return self.answer.integer
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Released integers with their noise. ``measure`` is -1 for rows alone, and the tally's place for bins."""
-
-    coordinate: Coordinate | BinCounts
-    measure: int
-    noise: Noise
-    part: int
-
-    def draw(self, exact: Counts) -> Ints:
-        """The exact integers of every group, each with a draw of its own.
-
-        Privacy: coordinates stay within 2**62 and noise scales below 2**55, so nothing wraps.
-        """
-        value = self.coordinate.of(exact, self.measure)
-        return self.noise.prepare(value) + self.noise.sample(len(value))
-
-    @property
-    def text(self) -> str:
-        """Which integers it releases, in words that are equal for equal ones."""
-        return repr(self.coordinate)
-
-    @property
-    def tallied(self) -> bool:
-        """Whether it needs nothing but a tally."""
-        return isinstance(self.coordinate, BinCounts)
-
-
-@dataclass(frozen=True, slots=True)
-class ChoicePiece:
-    """Chosen candidates, in every group. ``noise`` is the chooser, ``measure`` the place of the tally."""
-
-    measure: int
-    noise: Chooser
-    part: int
-
-    tallied = True
-
-    @property
-    def text(self) -> str:
-        """Which integers it releases, in words that are equal for equal ones."""
-        return repr(self.noise)
-
-    def draw(self, exact: Counts) -> Ints:
-        """The chosen places, those of the first group first.
-
-        Privacy: the chooser sees one group's counts at a time; a group without rows is drawn for alike.
-        """
-        of_groups = exact.tallies[self.measure].of_groups(len(exact.rows))
-        chosen = [self.noise.choose(bins, rows) for bins, rows in of_groups]
-        return np.array(chosen, dtype=np.int64).ravel()
-
-
-@dataclass(frozen=True, slots=True)
-class BestPiece:
-    """Candidates chosen by their sums, in every group. ``noise`` is the chooser."""
-
-    sums: tuple[tuple[Coordinate, int], ...]  # of every candidate: its coordinate, and the measure it is of
-    noise: Chooser
-    part: int
-
-    tallied = False
-    measure = 0
-
-    @property
-    def text(self) -> str:
-        """Which integers it releases, in words that are equal for equal ones."""
-        return repr((self.sums, self.noise))
-
-    def draw(self, exact: Counts) -> Ints:
-        """The chosen places, those of the first group first.
-
-        Privacy: the chooser sees one group's sums at a time; a group without rows is drawn for alike.
-        """
-        sums = np.array([c.of(exact, m) for c, m in self.sums])
-        places = np.arange(len(self.sums))
-        return np.array([self.noise.choose(places, sums[:, g]) for g in range(sums.shape[1])]).ravel()
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The layout of one column with its sensitivity in steps and the share of the budget it was given."""
-
-    layout: Layout
-    column: Hashable | None
-    l1: int | Fraction  # of a choice: of one utility
-    l2_squared: int | Fraction
-    mechanism: str
-    fused: int
-    event: Event  # of all parts that share the noise's budget
-    runner_up: RunnerUp | None = None  # what ``auto`` would have taken else
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +74,7 @@ class Plan(Page, NearNames):
     """
 
     outputs: tuple[Output, ...]
-    pieces: tuple[Piece | ChoicePiece | BestPiece, ...]
+    pieces: tuple[Piece | ChoicePiece, ...]
     parts: tuple[Part, ...]
     measures: tuple[Measure, ...]
     tallies: tuple[Tally, ...]

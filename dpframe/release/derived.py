@@ -19,7 +19,7 @@ from dpframe.layout.answers import Linear
 from dpframe.layout.moments import fieller, width_factor
 from dpframe.mechanisms.base import Floats, Noise
 from dpframe.mechanisms.combine import halfwidth
-from dpframe.planning.plan import Output
+from dpframe.planning.pieces import Output
 from dpframe.release.release import FloatAnswer, IntAnswer, Release, _level
 from dpframe.statistics.count import CountUnits
 

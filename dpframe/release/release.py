@@ -24,7 +24,8 @@ from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, NearNames, show, typed
 from dpframe.frames.contract import KeyColumns
 from dpframe.mechanisms.base import Ints
-from dpframe.planning.plan import Output, Plan, bounding_text
+from dpframe.planning.pieces import Output
+from dpframe.planning.plan import Plan, bounding_text
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # for type checkers alone: it need not be installed

@@ -16,9 +16,12 @@ from dpframe.base.released import Released
 from dpframe.errors import InputError, show, typed, warn
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer
+from dpframe.layout.choices import Selection
 from dpframe.layout.families import Bounds, Family
 from dpframe.layout.layouts import Layout
 from dpframe.layout.tables import Index
+from dpframe.mechanisms.base import Target
+from dpframe.mechanisms.choosers import Reach
 
 BOOLEAN: Bounds = (Fraction(0), Fraction(1))
 
@@ -88,6 +91,42 @@ class Aggregate(ABC):
     def numeric(self) -> tuple[Hashable, ...]:
         """Columns that must hold numbers though they have no bounds."""
         return ()
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether it asks for the number of all rows, which every layout that holds one answers."""
+        return False
+
+    @property
+    def chosen(self) -> bool:
+        """Whether it is answered by choosing among candidates (``selection``), not by adding noise to sums."""
+        return False
+
+    def selection(
+        self,
+        types: Mapping[Hashable, Column],
+        reach: Reach,
+        target: Target,
+        mechanism: str,
+        *,
+        fold: int | None,
+        pure: bool,
+        alone: bool,
+    ) -> Selection:
+        """How it is answered by choosing, if it is.
+
+        Parameters
+        ----------
+        reach, target
+            How far one unit's rows go, and what the choice may cost.
+        mechanism : str
+            What the caller asked for.
+        fold : int or None
+            How many rows of one unit may count, when rows are scaled down.
+        pure, alone : bool
+            Whether eps alone is what is paid; whether nothing is asked beside that gets noise.
+        """
+        raise NotImplementedError
 
     @property
     def in_rows(self) -> bool:

@@ -10,10 +10,8 @@ from typing import Any
 from dpframe.errors import InputError, MechanismError, typed
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
-from dpframe.layout.choices import ChoiceLayout, Points
+from dpframe.layout.choices import Points, Selection
 from dpframe.layout.families import Bounds, Family
-from dpframe.layout.grids import UNIT_GRID
-from dpframe.layout.sensitivity import Move
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Chooser, Reach
 from dpframe.statistics.base import Aggregate
@@ -38,24 +36,23 @@ class Choosing(Aggregate):
     def in_rows(self) -> bool:
         return True
 
-    def points(self, column: Column) -> Points | None:
-        """The candidates as numbers, if they are."""
-        return None
+    @property
+    def chosen(self) -> bool:
+        return True
 
     @property
     def flips(self) -> bool:
         """Whether permute and flip can answer it."""
         return False
 
-    def layout(self, start: int, column: Column, width: int) -> ChoiceLayout:
-        return ChoiceLayout(
-            "choice", UNIT_GRID, (), Move(1, 1), start, width=width, points=self.points(column)
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Counted(Choosing):
     """Candidates are compared by the rows in their bins."""
+
+    def points(self, column: Column) -> Points | None:
+        """The candidates as numbers, if they are."""
+        return None
 
     @abstractmethod
     def tally(self, column: Column) -> Tally:
@@ -64,6 +61,22 @@ class Counted(Choosing):
     @abstractmethod
     def chooser(self, column: Column, reach: Reach, target: Target, mechanism: str) -> Chooser:
         """The calibrated mechanism; ``mechanism`` is "exponential" or "permute_and_flip"."""
+
+    def selection(
+        self,
+        types: Mapping[Hashable, Column],
+        reach: Reach,
+        target: Target,
+        mechanism: str,
+        *,
+        fold: int | None,
+        pure: bool,
+        alone: bool,
+    ) -> Selection:
+        assert self.column is not None
+        column, taken = types[self.column], mechanism_for(self, mechanism, pure=pure, alone=alone)
+        chooser = self.chooser(column, reach, target, taken)
+        return Selection(chooser, tally=self.tally(column), points=self.points(column))
 
 
 def mechanism_for(a: Choosing, asked: str, *, pure: bool, alone: bool) -> str:

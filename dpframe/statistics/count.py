@@ -24,6 +24,10 @@ class Count(Aggregate):
     def columns(self) -> tuple[Hashable, ...]:
         return () if self.column is None else (self.column,)
 
+    @property
+    def counts_rows(self) -> bool:
+        return self.column is None
+
     def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
         return () if self.column is None else (Family("column", (self.column,), (None,)),)
 

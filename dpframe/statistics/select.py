@@ -12,16 +12,16 @@ from dpframe.errors import InputError, show
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Measure
 from dpframe.layout.answers import Answer
-from dpframe.layout.choices import Places
+from dpframe.layout.choices import Places, Selection
 from dpframe.layout.families import Bounds, sum_layout
 from dpframe.layout.grids import make_axis, make_grid
 from dpframe.layout.layouts import Coordinate, Layout
 from dpframe.layout.sensitivity import Move
 from dpframe.layout.tables import Index, Named
 from dpframe.mechanisms.base import Target
-from dpframe.mechanisms.choosers import Best, Reach, best
+from dpframe.mechanisms.choosers import Reach, best
 from dpframe.statistics.base import common, list_of_columns, parse_bounds
-from dpframe.statistics.base_choice import Choosing, checked_k
+from dpframe.statistics.base_choice import Choosing, checked_k, mechanism_for
 from dpframe.statistics.question import AUDIT_BOUNDS, question
 
 
@@ -75,10 +75,23 @@ class Scored(Choosing):
             out.append((coordinate, measure, layout))
         return out
 
-    def chooser(self, layout: Layout, reach: Reach, target: Target) -> Best:
-        """The calibrated mechanism for sums of this layout."""
+    def selection(
+        self,
+        types: Mapping[Hashable, Column],
+        reach: Reach,
+        target: Target,
+        mechanism: str,
+        *,
+        fold: int | None,
+        pure: bool,
+        alone: bool,
+    ) -> Selection:
+        mechanism_for(self, mechanism, pure=pure, alone=alone)
+        sums = self.sums(types, fold)
+        layout = sums[0][2]
         assert isinstance(layout.move, Move)
-        return best(len(self.of), self.k, layout.move.across, layout.grid.step, reach, target)
+        chooser = best(len(self.of), self.k, layout.move.across, layout.grid.step, reach, target)
+        return Selection(chooser, sums=tuple((c, m) for c, m, _ in sums))
 
     def answers(self, layouts: Sequence[Layout]) -> tuple[Answer, ...]:
         return (Places(layouts[0].start, self.k, "the utilities of those chosen"),)

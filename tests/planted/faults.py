@@ -116,14 +116,14 @@ FAULTS = (
     ),
     Fault(
         "max_groups is not in the noise",
-        "planning/assembly.py",
+        "planning/planner.py",
         "self.groups = (bounding.groups or 1) if bounding else 1",
         "self.groups = 1",
         _UNITS,
     ),
     Fault(
         "rows of a unit are not in the noise",
-        "planning/assembly.py",
+        "planning/planner.py",
         "self.rows = bounding.rows if bounding else 1",
         "self.rows = 1",
         _UNITS,
@@ -253,9 +253,9 @@ FAULTS = (
     ),
     Fault(
         "empty groups share one draw",
-        "planning/plan.py",
-        "return self.noise.prepare(value) + self.noise.sample(len(value))",
-        "return np.where(value == 0, self.noise.sample(1), self.noise.prepare(value) + self.noise.sample(len(value)))",
+        "pipeline.py",
+        "return piece.noise.prepare(value) + piece.noise.sample(len(value))",
+        "return np.where(value == 0, piece.noise.sample(1), piece.noise.prepare(value) + piece.noise.sample(len(value)))",
         (
             "unit/noise/test_strips.py::test_600_absent_groups_get_600_draws",
             "unit/noise/test_strips.py::test_cells_are_independent_of_each_other_and_between_calls",
@@ -264,8 +264,8 @@ FAULTS = (
     Fault(
         "the mean divides by the exact count",
         "pipeline.py",
-        "    out = [p.draw(exact) for p in plan.pieces]\n",
-        "    out = [p.draw(exact) for p in plan.pieces]\n"
+        "    out = [_drawn(p, exact) for p in plan.pieces]\n",
+        "    out = [_drawn(p, exact) for p in plan.pieces]\n"
         '    if len(out) == 2 and plan.measures and plan.parts[0].layout.kind == "block":\n'
         "        out[1] = exact.present[0] * plan.parts[0].layout.row - out[0]\n",
         ("unit/noise/test_strips.py::test_parts_of_one_block_have_their_own_noise",),
@@ -296,7 +296,7 @@ FAULTS = (
     # ---- keys that nobody listed ----
     Fault(
         "delta of found keys is not charged",
-        "planning/assembly.py",
+        "planning/planner.py",
         'return compose((event, Event(Fraction(0), keys_delta, Fraction(0), kind="keys")))',
         "return event",
         _UNKNOWN,
@@ -317,7 +317,7 @@ FAULTS = (
     ),
     Fault(
         "the threshold of a sum of draws is that of one draw",
-        "planning/assembly.py",
+        "planning/planner.py",
         "least = least_threshold(noise, len(where), most,",
         "least = least_threshold(noise, 1, most,",
         _UNKNOWN,
