@@ -1,30 +1,17 @@
-"""What narwhals lacks for Ibis tables."""
+"""Ibis tables on DuckDB: what they stand for, as a relation on their connection."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ibis
-import pyarrow as pa
-from ibis import udf
+
+from dpframe.engine import duckdb
+from dpframe.engine.duckdb import call, texts
+
+__all__ = ["call", "name", "opened", "refused", "texts"]
 
 name = "Ibis"
-
-
-def _builtin(function: str, takes: str, gives: str) -> Any:
-    """A function that DuckDB has and Ibis does not name."""
-
-    def declared(x): ...  # type: ignore[no-untyped-def]
-
-    return udf.scalar.builtin(name=function, signature=((takes,), gives))(declared)
-
-
-_FUNCTIONS = {
-    "md5": _builtin("md5", "string", "string"),
-    "micros": _builtin("epoch_us", "timestamp", "int64"),
-    "nanos": _builtin("epoch_ns", "timestamp", "int64"),
-}
 
 
 def refused(frame: Any) -> str | None:
@@ -33,17 +20,7 @@ def refused(frame: Any) -> str | None:
     return None if backend == "duckdb" else f"Ibis tables on {backend}"
 
 
-def native(frame: Any) -> Any:
-    """The table, with UUIDs as text."""
-    uuids = [c for c, t in frame.schema().items() if t.is_uuid()]
-    return frame.mutate(**{c: frame[c].cast("string") for c in uuids}) if uuids else frame
-
-
-def call(frame: Any, function: str, columns: Mapping[str, str]) -> Any:
-    """Add columns: a function of one column each."""
-    return frame.mutate(**{new: _FUNCTIONS[function](frame[old]) for new, old in columns.items()})
-
-
-def texts(frame: Any, columns: Mapping[str, Sequence[str]]) -> Any:
-    """A table of text columns that can be joined to ``frame``."""
-    return ibis.memtable(pa.table({new: pa.array(v, pa.string()) for new, v in columns.items()}))
+def opened(frame: Any) -> tuple[Any, list[tuple[str, str, bool]]]:
+    """The relation of its SQL. A question for no row makes the tables in memory known to the connection."""
+    frame.limit(0).to_pyarrow()
+    return duckdb.opened(frame.get_backend().con.sql(ibis.to_sql(frame, dialect="duckdb")))

@@ -7,21 +7,49 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
 
 from dpframe.engine.held import Held
 from dpframe.engine.polars import describe
 from dpframe.engine.polars_query import restore
-from dpframe.engine.relational_query import Query, lazy, polars_type
+from dpframe.engine.relational_query import Query, lazy
 from dpframe.engine.relational_tally import tally
-from dpframe.engine.wire import (
-    wordy,
-)
+from dpframe.engine.wire import Cell
 from dpframe.frames.columns import Column, lookup
 from dpframe.frames.contract import NO_PARTS, Ask, Counts, KeyColumns, Parts, Tallied
 from dpframe.frames.keys import KeyTable
 
 _PLAIN = re.compile("Boolean|U?Int(8|16|32|64)|Int128|Float(32|64)|String|Date")
-_ROUNDER = 3 << 51  # an axis' magic, in its steps
+_TICKS = {"s": "seconds", "ms": "millis", "us": "micros", "ns": "nanos"}
+
+
+def polars_type(dtype: Any) -> Any:
+    """The Polars type with the same values; None where there is none."""
+    name = type(dtype).__name__
+    if _PLAIN.fullmatch(name):
+        return getattr(pl, name)()
+    if name == "Datetime":
+        return pl.Datetime("ns" if dtype.time_unit == "ns" else "us", dtype.time_zone)
+    if name == "Decimal":
+        return pl.Decimal(dtype.precision, dtype.scale)
+    if name == "Enum":
+        return pl.Enum(dtype.categories)
+    inner = polars_type(dtype.inner) if name in ("List", "Array") else None
+    if inner is None:
+        return None
+    return pl.List(inner) if name == "List" else pl.Array(inner, dtype.shape)
+
+
+def _cell(place: str, dtype: Any, name: str, text: str, fits: bool) -> Cell:
+    native = polars_type(dtype) if fits else None
+    if native is None:
+        return Cell(Column(name, "other", text, True), place)
+    column = describe(name, native, None if type(dtype).__name__ == "Enum" else str(dtype))
+    ticks = (
+        _TICKS[dtype.time_unit] if column.kind == "datetime" else "days" if column.kind == "date" else None
+    )
+    return Cell(column, place, ticks)
 
 
 def open_frame(frame: Any, family: Any) -> RelationalSource:
@@ -44,42 +72,44 @@ class RelationalSource(Held):
         super().__init__(frame)
         self._family = family
         self._collations: dict[str, bool] = {}
-        self._native = family.native(frame)
-        self._schema = {n: (polars_type(t), str(t)) for n, t in lazy(self._native).collect_schema().items()}
+        self._native, columns = family.opened(frame)
+        schema = lazy(self._native).collect_schema()
+        self._cells = [_cell(p, t, *c) for (p, t), c in zip(schema.items(), columns, strict=True)]
 
     def __repr__(self) -> str:
-        return f"<{self._family.name} {type(self._frame).__name__} with {len(self._schema)} columns>"
+        return f"<{self._family.name} {type(self._frame).__name__} with {len(self._cells)} columns>"
 
     def names(self) -> list[Hashable]:
-        return list(self._schema)
+        return [c.column.name for c in self._cells]
+
+    def cell(self, name: Hashable) -> Cell:
+        """How a column is read; InputError when it is absent or there are two of that name."""
+        lookup(name, self.names())
+        return next(c for c in self._cells if c.column.name == name)
 
     def column(self, name: Hashable) -> Column:
-        lookup(name, self.names())
-        native, text = self._schema[str(name)]
-        if native is None:
-            return Column(name, "other", text, True)
-        c = describe(name, native)
-        if wordy(c) and self._collated(str(name)):
-            return Column(name, "other", f"{text} with a collation", True)
-        return c
+        cell = self.cell(name)
+        if cell.wordy and self._collated(cell.place):
+            return Column(name, "other", f"{cell.column.text} with a collation", True)
+        return cell.column
 
-    def _collated(self, name: str) -> bool:
+    def _collated(self, place: str) -> bool:
         """Whether the engine takes different texts of a column for one, or may; asked once, and no row is read.
 
         Privacy: it would count one row for two listed keys, and which of the texts is a found key would hang on a row.
         """
-        if name in self._collations:
-            return self._collations[name]
-        none = lazy(self._native).head(0).select(nw.col(name).max()).select(nw.col(name).cast(nw.String))
+        if place in self._collations:
+            return self._collations[place]
+        x = nw.col(place)
+        none = lazy(self._native).head(0).select(x.max()).select(x.cast(nw.String))
         pairs = (("A", "a"), ("a", "\u00e1"), ("e\u0301", "\u00e9"), ("B", "a"))  # by bytes the first is less
-        x = nw.col(name)
         less = [
             (nw.coalesce(x, nw.lit(a)) < nw.coalesce(x, nw.lit(b))).alias(f"less{i}")
             for i, (a, b) in enumerate(pairs)
         ]
         found = none.select(*less).collect("pyarrow").to_native()
-        self._collations[name] = not all(found.column(i)[0].as_py() for i in range(len(pairs)))
-        return self._collations[name]
+        self._collations[place] = not all(found.column(i)[0].as_py() for i in range(len(pairs)))
+        return self._collations[place]
 
     def plan_text(self) -> str | None:
         return f"{self._family.name} query"  # anything may have happened in it
@@ -88,6 +118,8 @@ class RelationalSource(Held):
         return Query(self, ask).counts(ask)
 
     def tally(self, ask: Ask) -> tuple[Tallied, ...]:
+        if ask.groups is not None and not ask.groups.size:  # nothing was found, so nothing is left to count
+            return tuple(Tallied(*np.empty((3, 0), dtype=np.int64)) for _ in ask.tallies)
         return tuple(tally(self, t, ask) for t in ask.tallies)
 
     def part(self, ask: Ask) -> Parts:

@@ -1,7 +1,7 @@
 """Tables that stay where they are: DuckDB relations, Ibis tables, SQLFrame's and PySpark's DataFrames.
 
 One definition, in narwhals, for all of them. What narwhals lacks (a hash, instants as integers, a small
-table next to a given one) is a module per family: ``refused``, ``call``, ``texts``. Only one row of
+table next to a given one) is a module per family: ``refused``, ``opened``, ``call``, ``texts``. Only one row of
 integers per group leaves the engine.
 
 Floats reach engines as text that they cast: a literal with a point is a decimal number on some. Quotients of
@@ -10,10 +10,10 @@ integers are made in floats that hold them and corrected in integers.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
 from functools import reduce
-from operator import mul
+from operator import and_, mul
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -22,43 +22,11 @@ import polars as pl
 
 from dpframe.engine.polars_query import added
 from dpframe.engine.scaling import scaled
-from dpframe.engine.wire import (
-    clipped,
-    divided,
-    held,
-    integer,
-    key_texts,
-    number,
-    part,
-    present,
-    text,
-    unwire,
-    wire,
-    wordy,
-)
-from dpframe.frames.columns import Column
+from dpframe.engine.wire import Cell, clipped, divided, integer, number, part, present, text
 from dpframe.frames.contract import Ask, Axis, Ball, Counts, Ints, Measure
 from dpframe.frames.keys import KeyTable
 
-_PLAIN = re.compile("Boolean|U?Int(8|16|32|64)|Int128|Float(32|64)|String|Date")
 _ROUNDER = 3 << 51  # an axis' magic, in its steps
-
-
-def polars_type(dtype: Any) -> Any:
-    """The Polars type with the same values; None where there is none."""
-    name = type(dtype).__name__
-    if _PLAIN.fullmatch(name):
-        return getattr(pl, name)()
-    if name == "Datetime":
-        return pl.Datetime("ns" if dtype.time_unit == "ns" else "us", dtype.time_zone)
-    if name == "Decimal":
-        return pl.Decimal(dtype.precision, dtype.scale)
-    if name == "Enum":
-        return pl.Enum(dtype.categories)
-    inner = polars_type(dtype.inner) if name in ("List", "Array") else None
-    if inner is None:
-        return None
-    return pl.List(inner) if name == "List" else pl.Array(inner, dtype.shape)
 
 
 class Query:
@@ -67,29 +35,52 @@ class Query:
     ``more`` names other columns to bring to the form of keys.
     """
 
-    def __init__(self, source: Any, ask: Ask, more: Mapping[str, Column] | None = None) -> None:
-        self.family, self.native, self.schema = source._family, source._native, source._schema
-        self.by = {f"k{i}": c for i, c in enumerate(ask.by)}
-        self.unit = {f"u{i}": source.column(u) for i, u in enumerate(ask.unit)}
-        self._keyed = {**self.by, **self.unit, **(more or {})}
-
-    def text(self, names: Iterable[str]) -> nw.Expr:
-        """One text for the key-like columns ``names``, and for other columns of integers."""
-        words = {n for n, c in self._keyed.items() if wordy(c)}
-        return text([part(n, n in words) for n in names])
+    def __init__(self, source: Any, ask: Ask, more: Mapping[str, Hashable] | None = None) -> None:
+        self.family, self.native, self.cell = source._family, source._native, source.cell
+        self.by = {f"k{i}": self.cell(c.name) for i, c in enumerate(ask.by)}
+        self.unit = {f"u{i}": self.cell(u) for i, u in enumerate(ask.unit)}
+        others = {name: self.cell(c) for name, c in (more or {}).items()}
+        self.keyed: dict[str, Cell] = {**self.by, **self.unit, **others}
 
     def select(self, *values: nw.Expr) -> nw.LazyFrame[Any]:
-        """The key-like columns and ``values`` of every row."""
+        """The key-like columns on the wire and ``values`` of every row."""
         frame, columns = self.native, []
-        for name, c in self._keyed.items():
-            column = str(c.name)
-            if c.kind == "datetime":
-                ticks = "nanos" if c.native.time_unit == "ns" else "micros"
-                column = f"dpframe_{name}"
-                frame = self.family.call(frame, ticks, {column: str(c.name)})
-            columns.append(wire(nw.col(column), c.kind, c.native).alias(name))
+        for name, c in self.keyed.items():
+            place = c.place
+            if c.ticks is not None:
+                place = f"t_{name}"
+                frame = self.family.call(frame, c.ticks, {place: c.place})
+            columns.append(c.wire(nw.col(place)).alias(name))
         columns += values
         return lazy(frame).select(*columns) if columns else lazy(frame)
+
+    def texted(
+        self, rows: nw.LazyFrame[Any], names: Sequence[str], new: str, *before: str
+    ) -> nw.LazyFrame[Any]:
+        """``rows`` with one text ``new`` of the texts ``before`` and of the key-like columns and integers ``names``."""
+        words = {n: f"octets_{n}" for n in names if n in self.keyed and self.keyed[n].wordy}
+        if words:
+            rows = self.called(rows, "octets", {octets: n for n, octets in words.items()})
+        parts = [*(nw.lit(b) for b in before), *(part(n, words.get(n)) for n in names)]
+        return rows.with_columns(text(parts).alias(new)).drop(*words.values())
+
+    def called(self, rows: nw.LazyFrame[Any], function: str, columns: Mapping[str, str]) -> nw.LazyFrame[Any]:
+        """``rows`` with new columns: a function of the family of one column each."""
+        return lazy(self.family.call(rows.to_native(), function, columns))
+
+    def key(self, rows: nw.LazyFrame[Any], names: Sequence[str], new: str) -> nw.LazyFrame[Any]:
+        """``rows`` with what they are joined by: the bytes of the text of ``names``.
+
+        Privacy: different cells have different bytes, and bytes are compared one by one; under a collation the texts
+        "-1" and "1" may be equal.
+        """
+        return self.called(self.texted(rows, names, "whole"), "bytes", {new: "whole"}).drop("whole")
+
+    def told_by(self, cells: Mapping[str, Cell]) -> Query:
+        """A query of the same engine with other key-like columns."""
+        other = copy(self)
+        other.keyed = dict(cells)
+        return other
 
     def counts(self, ask: Ask) -> Counts:
         """Count rows and present cells and add up steps and their products, per group, each unit within its bounds.
@@ -126,20 +117,35 @@ class Query:
             found = grouped(found, place, totals, names)
         if listed is not None and place == by:  # few lines are left to find in a table of texts
             found, place = self._listed(found, listed), ["code"]
-        got = found.select(*place, *names).collect("pyarrow").to_native()
-        table = pl.from_arrow(got)
-        assert isinstance(table, pl.DataFrame)
-        return self._answer(table, measures, listed)
+        if listed is None and by:
+            found = self._sent(found)
+        return self._answer(collected(found.select(*place, *names), place), measures, listed)
 
     def _listed(self, found: nw.LazyFrame[Any], keys: KeyTable) -> nw.LazyFrame[Any]:
         """The lines of listed keys, with the place of theirs as ``code``."""
-        found = found.with_columns(self.text(self.by).alias("key"))
+        found = self.key(found, [*self.by], "key")
         return found.join(key_table(self, [*self.by.values()], keys), on="key", how="inner")
 
+    def _sent(self, found: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        """Found keys as they leave the engine: texts as bytes, as what is not Unicode is no text elsewhere."""
+        found = found.with_columns(c.sent(nw.col(n)).alias(n) for n, c in self.by.items())
+        words = {f"{n}_bytes": n for n, c in self.by.items() if c.wordy}
+        if not words:
+            return found
+        made = self.called(found, "bytes", words)
+        return made.drop(*words.values()).rename(words)
+
     def _answer(self, got: pl.DataFrame, measures: tuple[Measure, ...], keys: KeyTable | None) -> Counts:
+        """The integers of every listed group, or of every found one that has a name to be released under.
+
+        Privacy: whether a key has one is seen from the key alone, so leaving its group out leaves out rows by their
+        own cells.
+        """
         by, found = [*self.by], None
         if keys is None and by:
-            got = got.with_columns(unwire(got[n], c).alias(n) for n, c in self.by.items()).sort(by)
+            released = {n: c.released(got[n]) for n, c in self.by.items()}
+            got = got.with_columns(s.alias(n) for n, (s, _) in released.items())
+            got = got.filter(reduce(and_, (fits for _, fits in released.values()))).sort(by)
             found = got.select(by)
 
         def of(name: str) -> Ints:
@@ -156,7 +162,8 @@ class Query:
 
     def _cell(self, a: Axis) -> nw.Expr:
         """A row's number on this axis, null where it is missing: its steps, whole and not yet clipped, or the cell as it is."""
-        x, dtype = nw.col(str(a.column)), self.schema[str(a.column)][0]
+        cell = self.cell(a.column)
+        x, dtype = nw.col(cell.place), cell.column.native
         if a.item is not None:
             x = nw.when(x.list.len() == a.length).then(x.list.get(a.item))
             dtype = dtype.inner
@@ -166,18 +173,26 @@ class Query:
         return ((present(x.cast(nw.Float64)) + magic) - magic) * a_step
 
 
-def key_table(query: Query, types: Sequence[Column], keys: KeyTable) -> nw.LazyFrame[Any]:
-    """The listed keys as a table of the engine: their text as ``key``, and their place as ``code``."""
-    columns = {f"s{i}": key_texts(k.engine, c) for i, (k, c) in enumerate(zip(keys.columns, types))}
+def key_table(query: Query, cells: Sequence[Cell], keys: KeyTable) -> nw.LazyFrame[Any]:
+    """The listed keys as a table of the engine: their bytes as ``key``, and their place as ``code``."""
+    names = [f"s{i}" for i in range(len(cells))]
+    columns: dict[str, list[str | None]] = {
+        n: c.texts(k.engine) for n, k, c in zip(names, keys.columns, cells)
+    }
     columns["code"] = [str(i) for i in range(keys.size)]
-    read = []
-    for i, c in enumerate(types):
-        s = nw.col(f"s{i}")
-        value = nw.when(s != nw.lit("-")).then(s.str.slice(1)).cast(held(c))
-        read.append(wire(value, c.kind, c.native, read=True).alias(f"s{i}"))
-    table = lazy(query.family.texts(query.native, columns)).select(*read, nw.col("code").cast(nw.Int64))
-    parts = [part(f"s{i}", wordy(c)) for i, c in enumerate(types)]
-    return table.select(text(parts).alias("key"), "code")
+    table = told(query, columns)
+    read = (c.read(nw.col(n)).alias(n) for n, c in zip(names, cells))
+    table = table.select(*read, nw.col("code").cast(nw.Int64))
+    return query.told_by(dict(zip(names, cells))).key(table, names, "key").select("key", "code")
+
+
+def told(query: Query, columns: Mapping[str, Sequence[str | None]]) -> nw.LazyFrame[Any]:
+    """A table of texts in the engine of the query; one begins with "=", and a missing one is empty on the way."""
+    sent = {n: ["" if v is None else f"={v}" for v in values] for n, values in columns.items()}
+    table = lazy(query.family.texts(query.native, sent))
+    return table.select(
+        nw.when(nw.col(n).str.len_chars() > 0).then(nw.col(n).str.slice(1)).alias(n) for n in sent
+    )
 
 
 def choose_groups(pairs: nw.LazyFrame[Any], query: Query, most: int, salt: int) -> nw.LazyFrame[Any]:
@@ -194,10 +209,9 @@ def keep_least(
     rows: nw.LazyFrame[Any], query: Query, within: Sequence[str], of: Sequence[str], most: int, salt: int
 ) -> nw.LazyFrame[Any]:
     """Rows whose ``of`` is one of the ``most`` that rank lowest in their ``within``, by salted hash, then by text."""
-    whole = nw.concat_str(nw.lit(str(salt)), query.text(of), separator="|")
-    hashed = query.family.call(rows.with_columns(whole.alias("text")).to_native(), "md5", {"hash": "text"})
-    order = nw.concat_str(["hash", "text"], separator="|")
-    ranked = lazy(hashed).with_columns(order.alias("order"))
+    rows = query.called(query.texted(rows, of, "text", str(salt)), "md5", {"hash": "text"})
+    rows = rows.with_columns(nw.concat_str("hash", "text", separator="|").alias("text"))
+    ranked = query.called(rows, "bytes", {"order": "text"})
     ranked = ranked.with_columns(nw.col("order").rank("dense").over(*within).alias("rank"))
     return ranked.filter(nw.col("rank") <= most)
 
@@ -205,6 +219,15 @@ def keep_least(
 def lazy(native: Any) -> nw.LazyFrame[Any]:
     frame: nw.LazyFrame[Any] = nw.from_native(native)
     return frame
+
+
+def collected(rows: nw.LazyFrame[Any], by: Sequence[str]) -> pl.DataFrame:
+    """What comes back: one line of integers per group, which is checked, as a group that came twice would count twice."""
+    table = pl.from_arrow(rows.collect("pyarrow").to_native())
+    assert isinstance(table, pl.DataFrame)
+    if table.height > 1 and (not by or table.select(by).is_duplicated().any()):
+        raise ValueError("a group came back twice")
+    return table
 
 
 def grouped(rows: Any, by: Sequence[str], sums: Sequence[nw.Expr], names: Sequence[str]) -> nw.LazyFrame[Any]:
@@ -257,7 +280,7 @@ def _joint(rows: Any, i: int, cells: list[str], ball: Ball | None) -> Any:
     same ones in the same order; a cast of a fraction to an integer rounds on one engine and cuts on
     another, so it is cut before.
     """
-    there = reduce(lambda p, q: p & q, (~nw.col(x).is_null() for x in cells))
+    there = reduce(and_, (~nw.col(x).is_null() for x in cells))
     rows = rows.with_columns(there.alias(f"there{i}"))
     y = [f"y{i}_{j}" for j in range(len(cells))]
     if ball is None:

@@ -13,12 +13,13 @@ from dpframe.engine.polars_query import added
 from dpframe.engine.relational_query import (
     Query,
     choose_groups,
+    collected,
     grouped,
     keep_least,
     key_table,
-    lazy,
+    told,
 )
-from dpframe.engine.wire import number, present
+from dpframe.engine.wire import integer, number, present
 from dpframe.frames.bins import Among, Cuts, Distinct, Steps, Tally
 from dpframe.frames.contract import Ask, Tallied
 
@@ -30,23 +31,23 @@ def tally(source: Any, t: Tally, ask: Ask) -> Tallied:
 
     Privacy: as in Polars' engine: a row is in one bin by its own cell; of a unit only the chosen groups
     count, in each at most R rows, which ones depends on the unit's own rows and the salt alone. Rows
-    in one bin are alike, so how the engine numbers them does not matter.
+    in one bin are alike, so how the engine numbers them does not matter. Which groups were ``found`` depends
+    on other units, so then a unit chooses among all it has, as it did when they were found.
     """
-    column = source.column(t.column)
     keyed = (
-        {"among": column}
+        {"among": t.column}
         if isinstance(t.how, Among)
-        else {"bin": column}
+        else {"bin": t.column}
         if isinstance(t.how, Distinct)
         else {}
     )
-    groups, bounding = ask.groups, ask.bounding
+    groups, bounding, listed = ask.groups, ask.bounding, ask.keys is not None
     query = Query(source, ask, keyed)
     unit, place = [*query.unit], [*query.unit, *query.by]
     if keyed:
         rows = query.select()
     else:
-        x = nw.col(str(t.column)).cast(nw.Float64)
+        x = nw.col(source.cell(t.column).place).cast(nw.Float64)
         rows = query.select(present(x).alias("x"))
         if isinstance(t.how, Steps):
             rows = _stepped(rows, t.how)
@@ -55,23 +56,24 @@ def tally(source: Any, t: Tally, ask: Ask) -> Tallied:
             rows = _cut(rows, query, t.how)
     if unit:
         rows = rows.drop_nulls(unit)
-    if isinstance(t.how, Among):  # before any join: Ibis can't join on what was made between two joins
-        rows = rows.with_columns(query.text(["among"]).alias("among"))
+    if ask.chosen is not None and not listed:
+        rows = choose_groups(rows, query, ask.chosen, ask.salt)
     if groups is None:
-        rows = rows.with_columns(nw.lit(0).cast(nw.Int64).alias("code"))
+        rows = rows.with_columns(integer(0).alias("code"))
     else:
-        rows = rows.with_columns(query.text(query.by).alias("key"))
+        rows = query.key(rows, [*query.by], "key")
         rows = rows.join(key_table(query, [*query.by.values()], groups), on="key", how="inner")
-        if ask.chosen is not None:
+        if ask.chosen is not None and listed:
             rows = choose_groups(rows, query, ask.chosen, ask.salt)
     if t.missing is not None:
         rows = rows.with_columns(nw.col("bin").fill_null(t.missing))
     elif not isinstance(t.how, Among):  # there, missing is a bin when it is listed
         rows = rows.drop_nulls("bin")
     if isinstance(t.how, Among):
-        listed = key_table(query, [column], t.how.keys)
-        listed = listed.select(nw.col("key").alias("among"), nw.col("code").alias("bin"))
-        rows = rows.join(listed, on="among", how="inner")
+        rows = query.key(rows, ["among"], "said")
+        candidates = key_table(query, [source.cell(t.column)], t.how.keys)
+        candidates = candidates.select(nw.col("key").alias("said"), nw.col("code").alias("bin"))
+        rows = rows.join(candidates, on="said", how="inner")
     rows = rows.select(*place, "code", "bin")
     if bounding is not None:
         rows = _keep_rows(rows, query, place, isinstance(t.how, Distinct), bounding.rows, ask.salt)
@@ -79,8 +81,7 @@ def tally(source: Any, t: Tally, ask: Ask) -> Tallied:
     if isinstance(t.how, Distinct):
         counts = grouped(counts, ["code"], [nw.len().alias("rows")], ["rows"])
         counts = counts.with_columns(nw.lit(0).cast(nw.Int64).alias("bin"))
-    got = pl.from_arrow(counts.collect("pyarrow").to_native())
-    assert isinstance(got, pl.DataFrame)
+    got = collected(counts, ["code", "bin"])
     got = got.select(pl.col("code", "bin", "rows").cast(pl.Int64)).sort("code", "bin")
     return Tallied(*(got[c].to_numpy().astype(np.int64, copy=False) for c in ("code", "bin", "rows")))
 
@@ -114,16 +115,13 @@ def _cut(rows: Any, query: Query, how: Cuts) -> Any:
     names = [f"p{j}" for j in range(1, _FEW)]
     while span > 1:
         pages, span = range(0, m + 1, span), span // _FEW
-        columns = {
-            p: [f"={how.points[q - 1]!r}" if q <= m else "-" for q in (first + j * span for first in pages)]
+        columns: dict[str, list[str | None]] = {
+            p: [repr(how.points[q - 1]) if q <= m else None for q in (first + j * span for first in pages)]
             for j, p in enumerate(names, 1)
         }
         columns["bin"] = [str(i) for i in range(len(pages))]
-        table = lazy(query.family.texts(query.native, columns))
-        points = (
-            nw.when(nw.col(p) != nw.lit("-")).then(nw.col(p).str.slice(1)).cast(nw.Float64).alias(p)
-            for p in names
-        )
+        table = told(query, columns)
+        points = (nw.col(p).cast(nw.Float64).alias(p) for p in names)
         table = table.select(*points, nw.col("bin").cast(nw.Int64))
         rows = rows.join(table, on="bin", how="inner")
         rows = rows.with_columns((nw.col("bin") * _FEW + _below(map(nw.col, names), how)).alias("bin"))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpframe.engine import duckdb
 from dpframe.engine.duckdb import call, texts
 
-__all__ = ["call", "name", "native", "refused", "texts"]
+__all__ = ["call", "name", "opened", "refused", "texts"]
 
 name = "SQLFrame"
 
@@ -19,5 +20,5 @@ def refused(frame: Any) -> str | None:
     return None if dialect == "duckdb" else f"SQLFrame DataFrames on {dialect}"
 
 
-def native(frame: Any) -> Any:
-    return frame.session._conn.sql(frame.sql(dialect="duckdb", optimize=False))
+def opened(frame: Any) -> tuple[Any, list[tuple[str, str, bool]]]:
+    return duckdb.opened(frame.session._conn.sql(frame.sql(dialect="duckdb", optimize=False)))

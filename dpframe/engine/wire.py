@@ -1,9 +1,21 @@
-"""What goes to relational engines and comes back: numbers, keys and ids, in narwhals' expressions."""
+"""What a cell of a relational engine is, as a unit, a key and a value, and how it goes there and comes back.
+
+One description for DuckDB, Ibis, SQLFrame and Spark, in narwhals' expressions. A cell has three forms:
+
+* *on the wire*, typed: rows are grouped by it. Different cells differ; -0.0 is 0.0, and NaN, an infinite day or
+  instant and null are missing, which is null.
+* *as text*, made of the wire form by the engine itself, for listed keys too: joins and hashes use its bytes, so no
+  collation decides. Several texts are one text in which it is seen where each ends.
+* *released*, once it has come back. A group whose key has no released form (a text that is no Unicode, a day that
+  Polars can't hold) is left out, with all its rows; no join ever uses this form.
+
+Privacy: every form is made of one cell alone, and the first two are injective, so a row is in one group, of one unit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import narwhals.stable.v2 as nw
 import polars as pl
@@ -11,6 +23,87 @@ import polars as pl
 from dpframe.frames.columns import Column
 
 _BEYOND_INT64 = (pl.UInt64, pl.Int128)
+_YEARS = 262_000  # Polars has a calendar for so many on both sides
+_DAYS = 365 * _YEARS
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One column of an engine's frame.
+
+    Attributes
+    ----------
+    column : Column
+        What it is to the caller.
+    place : str
+        Its name here; the caller's name never reaches a query.
+    ticks : str or None
+        The family's function that makes a number of a day or instant: days, seconds, millis, micros or nanos.
+    """
+
+    column: Column
+    place: str
+    ticks: str | None = None
+
+    @property
+    def wordy(self) -> bool:
+        """Whether its text may hold anything, the sign between two texts too."""
+        return self.column.kind in ("string", "enum")
+
+    def wire(self, x: nw.Expr) -> nw.Expr:
+        """The cell on the wire; ``x`` is what ``ticks`` made of it, where there is such a function."""
+        kind, dtype = self.column.kind, self.column.native
+        if kind == "float":
+            return _one_zero(present(x.cast(nw.Float64)))
+        if kind == "bool" or (kind == "int" and dtype not in _BEYOND_INT64):
+            return x.cast(nw.Int64)
+        return x.cast(nw.String) if self.wordy else x
+
+    def texts(self, keys: pl.Series) -> list[str | None]:
+        """Released or listed keys as texts for :meth:`read`."""
+        if self.column.kind == "float":
+            return [None if v is None else repr(v) for v in keys.cast(pl.Float64).to_list()]
+        if self.column.kind in ("bool", "date", "datetime"):
+            keys = keys.to_physical().cast(pl.Int64)
+        return keys.cast(pl.String).to_list()
+
+    def read(self, text: nw.Expr) -> nw.Expr:
+        """What the engine makes of a text of :meth:`texts`: the wire form, or for whole numbers and words its text."""
+        kind, dtype = self.column.kind, self.column.native
+        if kind == "float":
+            return _one_zero(text.cast(nw.Float64))
+        return text.cast(nw.Decimal(dtype.precision, dtype.scale)) if kind == "decimal" else text
+
+    def sent(self, x: nw.Expr) -> nw.Expr:
+        """The wire form as it leaves the engine: integers beyond 38 digits fit no Arrow type of it."""
+        beyond = self.column.kind == "int" and self.column.native in _BEYOND_INT64
+        return x.cast(nw.String) if beyond or self.ticks in ("seconds", "millis") else x
+
+    def released(self, s: pl.Series) -> tuple[pl.Series, pl.Series]:
+        """What came back, in the column's own type (text of an enum), and which of them have such a form."""
+        kind, dtype = self.column.kind, self.column.native
+        if self.wordy:
+            texts = pl.Series(s.name, [_unicode(b) for b in s.to_list()], dtype=pl.String)
+            return texts, texts.is_not_null() | s.is_null()
+        if kind in ("date", "datetime"):
+            s = s.cast(pl.Int128)
+            most = _DAYS if kind == "date" else _DAYS * 86_400 * (10**9 if dtype.time_unit == "ns" else 10**6)
+            fits = s.is_null() | s.is_between(-most, most)
+            physical = pl.Int32 if kind == "date" else pl.Int64
+            fits &= s.is_null() | s.cast(physical, strict=False).is_not_null()
+            return s.cast(physical, strict=False).cast(dtype), fits
+        return s.cast(dtype), pl.repeat(True, len(s), eager=True)
+
+
+def _unicode(b: bytes | None) -> str | None:
+    try:
+        return None if b is None else b.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _one_zero(x: nw.Expr) -> nw.Expr:
+    return nw.when(x == 0).then(number(0.0)).otherwise(x)
 
 
 def number(x: float) -> nw.Expr:
@@ -44,60 +137,18 @@ def divided(a: nw.Expr, b: nw.Expr) -> nw.Expr:
     return nw.when(q * b > a).then(q - 1).otherwise(q)
 
 
-def wire(x: nw.Expr, kind: str, dtype: Any, *, read: bool = False) -> nw.Expr:
-    """A key or id as Int64, Float64 or text: equal keys are equal, a missing one (NaN too) is null, -0.0 is 0.0.
-
-    With ``read`` the key was a text of the driver's.
-    """
-    if kind == "float":
-        x = present(x.cast(nw.Float64))
-        return nw.when(x == 0).then(number(0.0)).otherwise(x)
-    if read or kind == "datetime":
-        return x
-    return x.cast(nw.Int64 if kind == "bool" or (kind == "int" and dtype not in _BEYOND_INT64) else nw.String)
-
-
-def held(c: Column) -> Any:
-    """The narwhals type of a key on the wire."""
-    if c.kind == "float":
-        return nw.Float64
-    whole = c.kind in ("bool", "datetime") or (c.kind == "int" and c.native not in _BEYOND_INT64)
-    return nw.Int64 if whole else nw.String
-
-
-def key_texts(keys: pl.Series, c: Column) -> list[str]:
-    """Listed keys as texts of what is on the wire; "-" is a missing one, others start with "="."""
-    if c.kind == "float":
-        values = [None if v is None else repr(v) for v in keys.cast(pl.Float64).to_list()]
-    else:
-        keys = keys.cast(pl.Int64) if c.kind in ("bool", "datetime") else keys
-        values = keys.cast(pl.String).to_list()
-    return ["-" if v is None else f"={v}" for v in values]
-
-
-def unwire(s: pl.Series, c: Column) -> pl.Series:
-    """A found key column in the column's own type (text for a pl.Enum)."""
-    if c.kind == "date":
-        return s.str.to_date("%Y-%m-%d", strict=False)
-    return s.cast(pl.String if c.kind == "enum" else c.native)
-
-
-def wordy(c: Column) -> bool:
-    """Whether a key's text may hold anything, the sign between two texts too."""
-    return c.kind in ("string", "enum")
-
-
 def text(parts: Sequence[nw.Expr]) -> nw.Expr:
     """One text for several texts of ``part``; different ones have different texts."""
     return nw.concat_str(*parts, separator="|") if len(parts) > 1 else parts[0]
 
 
-def part(name: str, words: bool) -> nw.Expr:
-    """A column on the wire as text in which it is seen where it ends: one of ``words`` begins with its length.
+def part(name: str, octets: str | None = None) -> nw.Expr:
+    """A column on the wire as text in which it is seen where it ends: one of words begins with its ``octets``.
 
-    It is never null, which engines see: a key that may be null would be looked for in every row before a join.
+    They are bytes: what is not Unicode has no number of characters that says where it ends. It is never null, which
+    engines see: a key that may be null would be looked for in every row before a join.
     """
     s = nw.col(name).cast(nw.String)
-    if words:
-        s = nw.concat_str(s.str.len_chars().cast(nw.String), s, separator=":")
+    if octets is not None:
+        s = nw.concat_str(nw.col(octets).cast(nw.String), s, separator=":")
     return nw.coalesce(s, nw.lit("-"))

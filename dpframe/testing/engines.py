@@ -311,7 +311,9 @@ def _text(v: Any) -> str:
         return "-"
     if isinstance(v, dt.datetime):
         v = (v - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
-    return f"{len(v)}:{v}" if isinstance(v, str) else str(int(v) if isinstance(v, bool) else v)
+    if isinstance(v, dt.date):
+        v = (v - dt.date(1970, 1, 1)).days
+    return f"{len(v.encode())}:{v}" if isinstance(v, str) else str(int(v) if isinstance(v, bool) else v)
 
 
 def _check_choice(make: Callable[[pl.DataFrame], Any]) -> None:
