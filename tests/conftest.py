@@ -14,7 +14,8 @@ from dpframe.mechanisms.coarse import Coarse
 from dpframe.noise import strips
 from dpframe.session import session as sessions
 
-pytest_plugins = ("ledger_files", "one_row")  # their fixtures: path, clock, only_integers
+# Their fixtures: path, clock; only_integers; engine, make.
+pytest_plugins = ("ledger_files", "one_row", "databases")
 # Helpers whose assertions print what they compared, as those of a test do.
 pytest.register_assert_rewrite("key_tools", "looks", "threshold_tools", "ledger_tools")
 
