@@ -25,7 +25,7 @@ from dpframe.errors import (
     NoSession,
     ReleaseFailed,
 )
-from dpframe.frames.keys import public
+from dpframe.frames.public import public
 from dpframe.mechanisms.registry import mechanism, register_mechanism, unregister_mechanism
 from dpframe.mechanisms.registry import names as mechanisms
 from dpframe.planning.plan import Plan

@@ -22,7 +22,7 @@ from dpframe.budget_plans.sources import KEY_FILES, Files, Named, SourceError
 from dpframe.budget_plans.toml import Path, key_lines, to_toml
 from dpframe.budget_plans.wording import in_file
 from dpframe.errors import DPError, InputError, MechanismError, did_you_mean, typed
-from dpframe.frames.keys import Public
+from dpframe.frames.public import Public
 from dpframe.statistics.base import Aggregate
 from dpframe.statistics.table import STATISTICS
 from dpframe.statistics.wrong_verbs import MEANT_VERBS

@@ -13,7 +13,7 @@ import polars as pl
 from dpframe.budget_plans.engine_uri import EngineTable, is_uri
 from dpframe.errors import InputError, did_you_mean, typed
 from dpframe.frames.columns import Column
-from dpframe.frames.keys import Public, public
+from dpframe.frames.public import Public, public
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 KEY_FILES = (".txt", ".csv", ".parquet")

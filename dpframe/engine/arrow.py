@@ -43,7 +43,7 @@ class ArrowSource(PolarsSource):
         except (pl.exceptions.PolarsError, TypeError, ValueError):
             return None
 
-    def plan_text(self) -> str | None:
+    def foreign_step(self, unit: tuple[str, ...]) -> str | None:
         return None
 
     def _opened(self, names: Sequence[Hashable] | None) -> tuple[pl.LazyFrame, int | None]:

@@ -65,7 +65,7 @@ class DaskSource(Held):
             return Column(name, "other", "category of unknown values", True)
         return column
 
-    def plan_text(self) -> str | None:
+    def foreign_step(self, unit: tuple[str, ...]) -> str | None:
         return "Dask query"  # anything may have happened in it
 
     def aggregate(self, ask: Ask) -> Counts:

@@ -57,7 +57,7 @@ class PandasSource(Held):
             return self._frame.iloc[:, where]
         return self._frame[name]
 
-    def plan_text(self) -> str | None:
+    def foreign_step(self, unit: tuple[str, ...]) -> str | None:
         return None
 
     def aggregate(self, ask: Ask) -> Counts:

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.engine.held import Held
+from dpframe.engine.polars_plan import foreign_step
 from dpframe.engine.polars_query import Query, _key, code_rows, key_form, restore, streams
 from dpframe.engine.tally import TallyQuery
 from dpframe.frames.bins import Among, Distinct, Tally
@@ -57,14 +58,8 @@ class PolarsSource(Held):
             lookup(name, self.names())
         return describe(name, self._schema[str(name)])
 
-    def plan_text(self) -> str | None:
-        if isinstance(self._frame, pl.DataFrame):
-            return None
-        try:
-            text: str = self._frame.explain(optimized=False)
-            return text
-        except Exception:
-            return "a plan that can't be shown"
+    def foreign_step(self, unit: tuple[str, ...]) -> str | None:
+        return None if isinstance(self._frame, pl.DataFrame) else foreign_step(self._frame, unit)
 
     def _opened(self, names: Sequence[Hashable] | None) -> tuple[pl.LazyFrame, int | None]:
         """The frame with at least these columns (None: all), and how many rows it has, if that is known."""

@@ -111,7 +111,7 @@ class RelationalSource(Held):
         self._collations[place] = not all(found.column(i)[0].as_py() for i in range(len(pairs)))
         return self._collations[place]
 
-    def plan_text(self) -> str | None:
+    def foreign_step(self, unit: tuple[str, ...]) -> str | None:
         return f"{self._family.name} query"  # anything may have happened in it
 
     def aggregate(self, ask: Ask) -> Counts:

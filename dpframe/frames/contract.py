@@ -252,8 +252,11 @@ class Source(Protocol):
         """The type of one column; InputError when it is absent or there are two of that name."""
         ...
 
-    def plan_text(self) -> str | None:
-        """What a lazy frame does before it gets here, as its library prints it; None for an eager frame."""
+    def foreign_step(self, unit: tuple[str, ...]) -> str | None:
+        """A step before the frame gets here that is not known to be row by row, or within units; None if there is none.
+
+        An eager frame does not tell how it was made: None.
+        """
         ...
 
     def aggregate(self, ask: Ask) -> Counts:

@@ -11,58 +11,19 @@ import enum
 import hashlib
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 
-from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, did_you_mean, typed
 from dpframe.frames.columns import Column
 from dpframe.frames.key_types import KeyColumn, key_column
+from dpframe.frames.public import Public
 
 MOST_KEYS = 10_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Public:
-    """A marker: the caller declares that these values do not come from the protected data."""
-
-    values: Any = field(repr=False)
-
-
-@checked(example="dp.public(codebook['icd'])")
-def public(values: Any) -> Public:
-    """Declare that a Series, Index, array or frame of keys is public.
-
-    Write it only for values that would be the same whatever people the data describe: a code book,
-    a calendar, the categories of a questionnaire. ``df["city"].unique()`` is not public: it tells
-    which cities occur.
-
-    Parameters
-    ----------
-    values : Series, Index, array, list, or a frame with one column per grouping column
-
-    Returns
-    -------
-    Public
-        For ``keys=``. It holds the values and shows none of them.
-
-    Raises
-    ------
-    InputError
-        Not here, but where the keys are used: for duplicates, and values that do not fit the column's type.
-
-    Examples
-    --------
-    >>> import dpframe as dp, pandas as pd
-    >>> codebook = pd.DataFrame({"icd": ["A00", "A01"]})
-    >>> dp.public(codebook["icd"])
-    Public()
-    """
-    return Public(values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from dpframe.accounting.events import Number
 from dpframe.errors import InputError, show
 from dpframe.frames.bins import Tally, between
 from dpframe.frames.columns import Column
-from dpframe.frames.keys import MOST_KEYS, Public
+from dpframe.frames.keys import MOST_KEYS
+from dpframe.frames.public import Public
 from dpframe.layout.answers import Answer, Linear
 from dpframe.layout.families import Bounds, Family
 from dpframe.layout.layouts import Layout

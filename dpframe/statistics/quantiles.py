@@ -15,7 +15,7 @@ from dpframe.accounting.events import Number, rational
 from dpframe.errors import InputError, show, typed
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
-from dpframe.frames.keys import Public
+from dpframe.frames.public import Public
 from dpframe.layout.answers import Answer
 from dpframe.layout.choices import ChoiceLayout, Difference, Picked, Points, ladder, listed
 from dpframe.layout.layouts import Layout

@@ -514,4 +514,26 @@ FAULTS = (
         "            frame,\n            False,\n        )",
         _LEDGER,
     ),
+    # ---- strict sessions ----
+    Fault(
+        "strict: numbers of categories pass",
+        "engine/polars_plan.py",
+        "        if name not in of_categories and any(_has(t, pl.Categorical) for t in types):",
+        "        if False:",
+        ("unit/engine/test_polars_plan.py",),
+    ),
+    Fault(
+        "strict: a unit made anew after a window passes",
+        "engine/polars_plan.py",
+        "        kept = self._unit_as_it_was(node.input, node.exprs, unit) and kept\n",
+        "",
+        ("unit/engine/test_polars_plan.py",),
+    ),
+    Fault(
+        "strict: a public frame multiplies rows",
+        "engine/polars_plan.py",
+        'if how in ("Semi", "Anti") or codes.select(right).is_unique().all():',
+        "if True:",
+        ("unit/engine/test_polars_plan.py",),
+    ),
 )
