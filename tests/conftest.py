@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+import types
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from _pytest.doctest import DoctestModule
 
 import dpframe as dp
 from dpframe.mechanisms.coarse import Coarse
@@ -20,6 +25,50 @@ pytest_plugins = ("ledger_files", "one_row", "databases")
 pytest.register_assert_rewrite("key_tools", "looks", "threshold_tools", "ledger_tools")
 
 KINDS = ("pandas", "polars", "lazy")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--only-pandas", action="store_true", help="only tests in which a pandas frame can occur"
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """With ``--only-pandas``: what a run with another version of pandas can change.
+
+    Left out are tests of files that use neither pandas nor a helper that does, and, of a test that is run on every
+    kind of frame, the runs on Polars.
+    """
+    if not config.getoption("--only-pandas", False):
+        return
+    can_differ = [_uses_pandas(i.module) and not _runs_on_polars(i) for i in items]
+    config.hook.pytest_deselected(items=[i for i, stays in zip(items, can_differ) if not stays])
+    items[:] = [i for i, stays in zip(items, can_differ) if stays]
+
+
+def _runs_on_polars(item) -> bool:
+    given = getattr(item, "callspec", None)
+    return given is not None and given.params.get("kind") in ("polars", "lazy")
+
+
+@functools.cache
+def _uses_pandas(module) -> bool:
+    """Whether pandas is among a module's names, or one of them comes from a helper among whose names it is."""
+    if any(value is pd for value in vars(module).values()):
+        return True
+    homes = {getattr(value, "__module__", None) for value in vars(module).values()}
+    homes |= {value.__name__ for value in vars(module).values() if isinstance(value, types.ModuleType)}
+    homes -= {module.__name__}
+    return any(name in _HELPERS and _uses_pandas(sys.modules[name]) for name in homes if name in sys.modules)
+
+
+_HELPERS = {path.stem for path in Path(__file__).parent.glob("*.py")}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Examples are in the package and in the pages; a file of tests has none."""
+    return [c for c in (yield) if not isinstance(c, DoctestModule)]
 
 
 @pytest.fixture(autouse=True)
