@@ -345,10 +345,6 @@ STATISTICS = {
 }
 
 
-def test_the_table_has_every_statistic():
-    assert set(STATISTICS) == set(table.STATISTICS)
-
-
 @pytest.mark.parametrize(("name", "asked"), [(k, a) for k, v in STATISTICS.items() for a in v])
 def test_every_statistic_goes_to_a_file_and_back(folder, name, asked):
     frame = pl.read_parquet(folder / "people.parquet").with_columns(
