@@ -1,7 +1,11 @@
-"""What dpframe raises.
+"""What dpframe raises, and the words of its messages.
 
 Every message is made from parameters and schema alone, names what is wrong and what to write
 instead, and never holds a value that was read from a cell.
+
+A message is a row of pieces: texts, and parameters and calls as data (:class:`Arg`, :class:`Call`), which
+:class:`Words` says as Python does. Whoever typed a release file or a command gets the same pieces in the
+words of those (``dpframe.budget_plans.wording``).
 """
 
 from __future__ import annotations
@@ -10,12 +14,16 @@ import datetime as dt
 import difflib
 import logging
 import os
+import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+E = TypeVar("E", bound=Exception)
 
 
 class Cost(Protocol):
@@ -31,8 +39,130 @@ class Cost(Protocol):
     def rho(self) -> Fraction | None: ...
 
 
+class Unset:
+    """The value of a parameter that is only named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """A parameter, with a value as one would type it: ``eps=0.5``. Without a value it is only named: ``eps=``."""
+
+    name: str
+    value: object = Unset
+
+
+class Call:
+    """A call, as one would type it; ``on`` is the call whose result it is a method of."""
+
+    __slots__ = ("args", "named", "of", "on")
+
+    def __init__(self, of: str, /, *args: object, on: Call | None = None, **named: object) -> None:
+        self.of, self.args, self.on, self.named = of, args, on, named
+
+    @property
+    def verb(self) -> str:
+        return self.of.rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A value that is said as it stands here, by a reader of any language: a variable's name, a number's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class InPython:
+    """What only Python has, and what is said elsewhere instead."""
+
+    text: str
+    elsewhere: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What another error says, as part of a message; it holds on to no traceback."""
+
+    said: tuple[Piece, ...]
+    hint: tuple[Piece, ...] = ()
+
+
+Piece = str | Arg | Call | Code | InPython | Message | BaseException
+Hint = Piece | tuple[Piece, ...] | None
+
+
+class Words:
+    """How a message is said: here as Python would write it; others override the parts."""
+
+    def message(self, of: object) -> str:
+        """A message, or an error's."""
+        made = message(of)
+        return self.join(made.said, made.hint)
+
+    def join(self, said: Iterable[Piece], hint: Iterable[Piece] = ()) -> str:
+        told, advice = "".join(map(self.piece, said)), "".join(map(self.advice, hint))
+        return f"{told} Hint: {advice}" if advice else told
+
+    def piece(self, p: Piece) -> str:
+        if isinstance(p, str):
+            return p
+        if isinstance(p, Arg):
+            return self.arg(p)
+        if isinstance(p, InPython):
+            return self.only_python(p)
+        return self.message(p) if isinstance(p, Message) else typed(p)
+
+    def advice(self, p: Piece) -> str:
+        """A piece of a hint: what stands there is what to type."""
+        return self.call(p) if isinstance(p, Call) else self.piece(p)
+
+    def only_python(self, p: InPython) -> str:
+        return p.text
+
+    def arg(self, a: Arg) -> str:
+        return f"{a.name}=" + ("" if a.value is Unset else typed(a.value))
+
+    def call(self, c: Call) -> str:
+        return typed(c)
+
+
+PYTHON = Words()
+
+
+def listed(names: Iterable[str]) -> tuple[Piece, ...]:
+    """Parameters by name: "eps= and rho="."""
+    pieces = [p for n in names for p in (" and ", Arg(n))]
+    return tuple(pieces[1:])
+
+
+def message(of: object) -> Message:
+    """What an error (or a text) says, without the error."""
+    said = getattr(of, "said", None)
+    return Message((str(of),)) if said is None else Message(said, getattr(of, "hint", ()))
+
+
+def _pieces(given: Hint) -> tuple[Piece, ...]:
+    pieces = () if given is None else given if isinstance(given, tuple) else (given,)
+    return tuple(message(p) if isinstance(p, BaseException) else p for p in pieces)
+
+
 class DPError(Exception):
-    """Base of everything dpframe raises on purpose."""
+    """Base of everything dpframe raises on purpose.
+
+    Parameters
+    ----------
+    *said : str, Arg, Call, InPython or error
+        What is wrong, piece by piece.
+    hint : piece, or tuple of pieces, optional
+        What to write instead.
+    """
+
+    said: tuple[Piece, ...]
+    hint: tuple[Piece, ...]
+
+    def __init__(self, *said: Piece, hint: Hint = None) -> None:
+        self.said, self.hint = _pieces(said), _pieces(hint)
+        super().__init__(PYTHON.join(self.said, self.hint))
 
 
 class InputError(DPError, ValueError):
@@ -57,22 +187,29 @@ class BudgetExceeded(DPError):
     """
 
     def __init__(
-        self, message: str, *, requested: Cost, remaining: Cost, component: str, label: str | None = None
+        self,
+        *said: Piece,
+        requested: Cost,
+        remaining: Cost,
+        component: str,
+        label: str | None = None,
+        hint: Hint = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(*said, hint=hint)
         self.requested = requested
         self.remaining = remaining
         self.component = component
         self.label = label
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_budget_exceeded, (str(self), self.requested, self.remaining, self.component, self.label))
+        return (_budget_exceeded, (self.said, self.hint, self.__dict__))
 
 
 def _budget_exceeded(
-    message: str, requested: Cost, remaining: Cost, component: str, label: str | None
+    said: tuple[Piece, ...], hint: tuple[Piece, ...], rest: Mapping[str, Any]
 ) -> BudgetExceeded:
-    return BudgetExceeded(message, requested=requested, remaining=remaining, component=component, label=label)
+    known = {k: rest[k] for k in ("requested", "remaining", "component", "label")}
+    return BudgetExceeded(*said, hint=hint, **known)
 
 
 class LedgerError(DPError):
@@ -89,6 +226,18 @@ class ReleaseFailed(DPError):
 
 class DPWarning(UserWarning):
     """Something a careful analyst wants to know: a repeat, the ambient session, an id column."""
+
+
+def wrong_type(*said: Piece, hint: Hint = None) -> TypeError:
+    """A TypeError (a wrong kind of object, an unknown argument) whose message is made of pieces."""
+    return _worded(TypeError, said, hint)
+
+
+def _worded(kind: type[E], said: tuple[Piece, ...], hint: Hint) -> E:
+    told = Message(_pieces(said), _pieces(hint))
+    made = kind(PYTHON.message(told))
+    vars(made).update(said=told.said, hint=told.hint)
+    return made
 
 
 class UnknownName(InputError, AttributeError):
@@ -127,22 +276,38 @@ def did_you_mean(name: str, known: Iterable[str], *, n: int = 3) -> str:
 
 def typed(value: object) -> str:
     """Quote what a caller typed. Anything that may hold cells (a Series, an array) is named by type only."""
-    if isinstance(
-        value, str | bool | int | float | complex | Fraction | Decimal | type(None) | dt.date | dt.timedelta
-    ):
-        text = repr(value)
+    if isinstance(value, Fraction):
+        return exactly(value)
+    if isinstance(value, float):
+        return re.sub(r"e([+-])0(?=\d)", r"e\1", repr(value))
+    if isinstance(value, str | bool | int | complex | Decimal | type(None) | dt.date | dt.timedelta):
+        try:
+            text = repr(value)
+        except ValueError:  # more digits than Python prints
+            return f"about 2**{int(value).bit_length() - 1}"  # type: ignore[arg-type]
         return text if len(text) <= 60 else text[:57] + "..."
+    if value is ...:
+        return "..."
+    if isinstance(value, Code):
+        return value.text
+    if isinstance(value, Call):
+        pairs = (f"{k}={typed(v)}" for k, v in value.named.items())
+        before = "" if value.on is None else f"{typed(value.on)}."
+        return f"{before}{value.of}({', '.join([*map(typed, value.args), *pairs])})"
     if type(value) in (list, tuple) and len(value) <= 5:  # type: ignore[arg-type]
         inner = ", ".join(typed(v) for v in value)  # type: ignore[attr-defined]
-        return f"({inner})" if isinstance(value, tuple) else f"[{inner}]"
+        return f"({inner}{',' * (len(value) == 1)})" if isinstance(value, tuple) else f"[{inner}]"
+    if type(value) is dict and len(value) <= 5:
+        inner = ", ".join("..." if k is ... else f"{typed(k)}: {typed(v)}" for k, v in value.items())
+        return f"{{{inner}}}"
     return f"a {type(value).__name__}"
 
 
 def show(x: object) -> str:
-    """Print an exact number the way a person typed it."""
+    """Print an exact number the way a person typed it, in six digits where it has more."""
     if isinstance(x, Fraction):
         if abs(x) > 10**300:
-            return f"about 2**{x.numerator.bit_length() - x.denominator.bit_length()}"
+            return f"about {'-' * (x < 0)}2**{x.numerator.bit_length() - x.denominator.bit_length()}"
         if x.denominator == 1:
             return str(x.numerator) if abs(x.numerator) < 10**15 else f"{float(x):.6g}"
         text = f"{float(x):.6g}"
@@ -150,12 +315,22 @@ def show(x: object) -> str:
     return repr(x)
 
 
-def warn(text: str) -> None:
+def exactly(x: Fraction) -> str:
+    """Print an exact number with all digits that tell it from its neighbours."""
+    text = show(x)
+    if abs(x) > 10**300 or "/" in text or Fraction(text) == x:
+        return text
+    return str(x.numerator) if x.denominator == 1 and abs(x) < 10**21 else repr(float(x))
+
+
+def warn(*said: Piece, hint: Hint = None) -> None:
+    """Warn at the caller's own line, outside of dpframe."""
+    text = _worded(DPWarning, said, hint)
     level, here = 2, os.path.dirname(__file__)
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(here):
         frame, level = frame.f_back, level + 1
     try:
-        warnings.warn(text, DPWarning, stacklevel=level)
+        warnings.warn(text, stacklevel=level)
     except DPWarning:  # warnings are errors here; the answer has been paid for and must not be lost
-        logging.getLogger("dpframe").warning(text)
+        logging.getLogger("dpframe").warning(str(text))

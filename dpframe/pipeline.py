@@ -94,7 +94,7 @@ def _answered(
             noisy, found = from_bytes(receipt.stored)
         keys = _keys(plan, source, noisy, found)
     except LedgerError as e:
-        failure, told = LedgerError, str(e)
+        failure, told = LedgerError, (e.said, e.hint)
     except BaseException as e:
         failure = type(e)
     if failure is not None:
@@ -107,7 +107,7 @@ def _answered(
             charging.owe(session, plan.charge, receipt, request_id)
         raise failure()  # a fresh one: the first one's traceback reaches exact integers
     if told is not None:
-        raise LedgerError(told)
+        raise LedgerError(*told[0], hint=told[1])
     if noisy is None or keys is None or failure is not None:
         raise ReleaseFailed(
             f"{plan.describe()} failed in the engine with {getattr(failure, '__name__', 'no answer')} after it was charged ({plan.cost}). The"

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.errors import InputError, show, typed
+from dpframe.errors import Arg, Code, InputError, show, typed
 
 Number = int | float | Fraction | Decimal
 _LEAST = Fraction(1, 2**1000)  # a smaller delta would be drawn for as 0
@@ -47,14 +47,14 @@ def rational(value: object, name: str, *, zero: bool = False, below: int | None 
     """
     x = value.item() if isinstance(value, np.generic) else value
     if isinstance(x, Cost):
-        raise InputError(f"{name}= takes a number, not a Cost. Hint: {name}=s.remaining.eps")
+        raise InputError(Arg(name), " takes a number, not a Cost.", hint=Arg(name, Code("s.remaining.eps")))
     hint = "1e-6" if name.startswith("delta") else "1000" if name in ("rows", "relative_to") else "0.5"
     if isinstance(x, bool) or not isinstance(x, int | float | Fraction | Decimal):
         raise InputError(
-            f"{name}={typed(value)} must be a number ({type(value).__name__} given). Hint: {name}={hint}"
+            Arg(name, value), f" must be a number ({type(value).__name__} given).", hint=Arg(name, Code(hint))
         )
     if (isinstance(x, float) and not math.isfinite(x)) or (isinstance(x, Decimal) and not x.is_finite()):
-        raise InputError(f"{name}={x} must be a finite number. Hint: {name}={hint}")
+        raise InputError(Arg(name, x), " must be a finite number.", hint=Arg(name, Code(hint)))
     if isinstance(x, float):
         near = Fraction(x).limit_denominator(10**6)
         exact = near if float(near) == x else Fraction(repr(x))
@@ -62,11 +62,13 @@ def rational(value: object, name: str, *, zero: bool = False, below: int | None 
         exact = Fraction(x)
     if exact < 0 or (exact == 0 and not zero):
         least = "zero or more" if zero else "more than zero"
-        raise InputError(f"{name}={typed(value)} must be {least}. Hint: {name}={hint}")
+        raise InputError(Arg(name, value), f" must be {least}.", hint=Arg(name, Code(hint)))
     if name.startswith("delta") and 0 < exact < _LEAST:
-        raise InputError(f"{name}={typed(value)} is beyond what noise can be drawn for. Hint: {name}={hint}")
+        raise InputError(
+            Arg(name, value), " is beyond what noise can be drawn for.", hint=Arg(name, Code(hint))
+        )
     if below is not None and (exact >= below or float(exact) >= below):
-        raise InputError(f"{name}={typed(value)} must be less than {below}. Hint: {name}={hint}")
+        raise InputError(Arg(name, value), f" must be less than {below}.", hint=Arg(name, Code(hint)))
     return exact
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dpframe.accounting.events import Event
-from dpframe.errors import InputError, typed
+from dpframe.errors import Arg, InputError
 
 
 class Details(NamedTuple):
@@ -60,5 +60,5 @@ class Limits:
         for k in ("max_groups", "max_rows_per_group", "max_rows"):
             v = getattr(self, k)
             if v is not None and (isinstance(v, bool) or not isinstance(v, int) or not 1 <= v <= 2**24):
-                raise InputError(f"{k}={typed(v)} must be a whole number from 1 to 2**24. Hint: {k}=10")
+                raise InputError(Arg(k, v), " must be a whole number from 1 to 2**24.", hint=Arg(k, 10))
         return self

@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpframe.accounting.events import Cost, Event
 from dpframe.accounting.filter import Budget, State, others
 from dpframe.accounting.policy import Charge
-from dpframe.errors import BudgetExceeded, show
+from dpframe.errors import Arg, BudgetExceeded, Call, Code, InPython, Piece, show
 
 
 def exceeded(
@@ -33,83 +33,116 @@ def exceeded(
     fits = _what_fits(budget, remaining, charge.event, kind, divided)
     requested = charge.event.cost
     what = charge.question + (f" (label {label!r})" if label else "")
+    said: tuple[Piece, ...]
+    hint: tuple[Piece, ...] = ()
     if component == "law":
-        text = _other_law(budget, charge, what, kind)
+        said, hint = _other_law(budget, charge, what, kind)
+    elif component == "delta" and not (budget.delta_calls or budget.delta):
+        said = (f"{'it' if around else f'This {kind}'} has no delta.",)
+        where = "when the ledger is created" if whose else ("as in ", Call("dp.Session", eps=1, delta=1e-6))
+        hint = (Arg("delta", 1e-6), " ", *((where,) if isinstance(where, str) else where))
     elif component == "delta":
-        where = "when the ledger is created" if whose else "as in dp.Session(eps=1, delta=1e-6)"
-        text = f"{'it' if around else f'This {kind}'} has no delta. Hint: delta=1e-6 {where}"
-        if budget.delta_calls or budget.delta:
-            text = (
-                f"delta is used up: {what} asks for delta={show(requested.delta)}; single calls may use"
-                f" delta_calls={show(budget.delta_calls)} in all, {show(remaining.delta)} is left.{fits} Hint: a smaller"
-                f" delta=, or a {kind} with a larger delta_calls= ({_usual(budget)} unless you say)."
-            )
+        said = (
+            f"delta {_short(remaining.delta)}: {what} asks for ",
+            Arg("delta", requested.delta),
+            "; single calls may use ",
+            Arg("delta_calls", budget.delta_calls),
+            f" in all, {show(remaining.delta)} is left.",
+            *fits,
+        )
+        usual = f" ({_usual(budget)} unless you say)."
+        hint = ("a smaller ", Arg("delta"), f", or a {kind} with a larger ", Arg("delta_calls"), usual)
     elif component == "rho":
-        text = (
-            f"rho is used up: {what} asks for rho={number(requested.rho)}; "
-            f"{number(remaining.rho)} of {number(budget.rho)} remains.{fits}"
-        )
+        asked = Arg("rho", Code(number(requested.rho)))
+        left = f"; {number(remaining.rho)} of {number(budget.rho)} remains."
+        said = (f"rho {_short(remaining.rho)}: {what} asks for ", asked, left, *fits)
     else:
-        asked = f"eps={show(requested.eps)}" if requested.eps is not None else f"rho={number(requested.rho)}"
-        closed = (
-            f" Epsilons can't be added up any more since {state.closed_by} was charged by rho."
-            if state.closed_by and state.eps is None and budget.rules.by_eps
-            else ""
-        )
-        in_rho = f" (or rho={number(remaining.rho)})" if remaining.rho else ""
-        left = show(remaining.eps)
-        if requested.eps is not None and left == show(requested.eps):  # they differ beyond the digits shown
-            left, asked = repr(float(remaining.eps or 0)), f"eps={float(requested.eps)!r}"
-        granted = f"at most eps={left}{in_rho} would be granted of eps={show(budget.eps)}."
-        if not remaining.eps:
-            granted = f"at most rho={number(remaining.rho)} would be granted of eps={show(budget.eps)}."
-        if not remaining.eps and not remaining.rho:
-            earlier = "" if whose else " Earlier answers are in s.releases."
-            granted = f"nothing is left of eps={show(budget.eps)}.{earlier}"
-        text = f"eps is used up: {what} asks for {asked}; {granted}{closed}{fits}"
+        said = (*_of_eps(budget, state, remaining, requested, what, bool(whose)), *fits)
         if _gaussian(charge.event) and remaining.rho:
-            text += f" Hint: rho={_digits(remaining.rho, math.floor)}"
+            hint = (Arg("rho", Code(_digits(remaining.rho, math.floor))),)
     whose = "The session around this one pays, too" if around else whose
-    text = f"{whose}: {text}" if whose else text
-    return BudgetExceeded(text, requested=requested, remaining=remaining, component=component, label=label)
+    said = (f"{whose}: ", *said) if whose else said
+    return BudgetExceeded(
+        *said, hint=hint, requested=requested, remaining=remaining, component=component, label=label
+    )
 
 
-def _what_fits(budget: Budget, remaining: Cost, event: Event, kind: str, divided: bool) -> str:
+def _short(left: Fraction | None) -> str:
+    return "does not suffice" if left else "is used up"
+
+
+def _of_eps(
+    budget: Budget, state: State, remaining: Cost, requested: Cost, what: str, on_ledger: bool
+) -> tuple[Piece, ...]:
+    """What is said where eps does not suffice: what was asked, and the most that would be granted."""
+    asked, left = show(requested.eps), show(remaining.eps)
+    if asked == left:  # they differ beyond the digits shown
+        asked, left = repr(float(requested.eps or 0)), repr(float(remaining.eps or 0))
+    in_rho = Arg("rho", Code(number(remaining.rho)))
+    whole = (" would be granted of ", Arg("eps", budget.eps), ".")
+    granted: tuple[Piece, ...] = ("nothing is left of ", Arg("eps", budget.eps), ".")
+    if remaining.eps:
+        also = (" (or ", in_rho, ")") if remaining.rho else ()
+        granted = ("at most ", Arg("eps", Code(left)), *also, *whole)
+    elif remaining.rho:
+        granted = ("at most ", in_rho, *whole)
+    elif not on_ledger:
+        granted = (*granted, InPython(" Earlier answers are in s.releases."))
+    request = Arg("rho", Code(number(requested.rho))) if requested.eps is None else Arg("eps", Code(asked))
+    closed = ""
+    if state.closed_by and state.eps is None and budget.rules.by_eps:
+        closed = f" Epsilons can't be added up any more since {state.closed_by} was charged by rho."
+    short = _short(remaining.eps or remaining.rho)
+    return (f"eps {short}: {what} asks for ", request, "; ", *granted, closed)
+
+
+def _what_fits(budget: Budget, remaining: Cost, event: Event, kind: str, divided: bool) -> tuple[Piece, ...]:
     """For Gaussian events the noise multiplier that sums of rho would grant; and who would grant this event."""
-    left, text = remaining.rho, ""
+    left, said = remaining.rho, tuple[Piece, ...]()
     if _gaussian(event) and left:
         sigma = _digits(float(1 / (2 * left)) ** 0.5, math.ceil)
-        text = (
-            f" Gaussian noise would fit at sigma = {sigma} sensitivities (rho={_digits(left, math.floor)})."
-        )
+        rho = Arg("rho", Code(_digits(left, math.floor)))
+        said = (f" Gaussian noise would fit at sigma = {sigma} sensitivities (", rho, ").")
     elif _gaussian(event) and not budget.delta:
-        text = f" Gaussian noise needs a {kind} with delta."
+        said = (f" Gaussian noise needs a {kind} with delta.",)
     fresh, _ = budget.grant(event, State(), "")  # does it only come too late?
-    return text if fresh is not None or divided else text + _elsewhere(budget, event, kind)
+    return said if fresh is not None or divided else (*said, *_elsewhere(budget, event, kind))
 
 
 def _gaussian(event: Event) -> bool:
     return any(leaf.kind == "gaussian" for leaf, _ in event.leaves())
 
 
-def _elsewhere(budget: Budget, event: Event, kind: str) -> str:
+def _elsewhere(budget: Budget, event: Event, kind: str) -> tuple[Piece, ...]:
     """The accountants that would grant an event that this one can't."""
     able = others(budget, event)
     if not able:
-        return ""
-    return f" A {kind} opened with accountant={' or '.join(map(repr, able))} would grant it."
+        return ()
+    named = Arg("accountant", Code(" or ".join(map(repr, able))))
+    return (f" A {kind} opened with ", named, " would grant it.")
 
 
-def _other_law(budget: Budget, charge: Charge, what: str, kind: str) -> str:
+def _other_law(
+    budget: Budget, charge: Charge, what: str, kind: str
+) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    able = _elsewhere(budget, charge.event, kind)
     if budget.rules.name == "gdp":
-        return (
-            f"The accountant 'gdp' adds up Gaussian noise alone, and {what} asks for {charge.mechanism}."
-            f"{_elsewhere(budget, charge.event, kind)} Hint: mechanism='gaussian' with delta=1e-7, or with rho=0.01."
+        asks = f"The accountant 'gdp' adds up Gaussian noise alone, and {what} asks for {charge.mechanism}."
+        gaussian = (
+            Arg("mechanism", "gaussian"),
+            " with ",
+            Arg("delta", 1e-7),
+            ", or with ",
+            Arg("rho", 0.01),
         )
-    return (
-        f"The accountant {budget.rules.name!r} adds up epsilons, and {what} has none: it asks for"
-        f" rho={number(charge.event.rho)}.{_elsewhere(budget, charge.event, kind)} Hint: eps=0.5, with delta=1e-7 for"
-        " Gaussian noise."
+        return (asks, *able), (*gaussian, ".")
+    rho = Arg("rho", Code(number(charge.event.rho)))
+    asks = f"The accountant {budget.rules.name!r} adds up epsilons, and {what} has none: it asks for "
+    return (asks, rho, ".", *able), (
+        Arg("eps", 0.5),
+        ", with ",
+        Arg("delta", 1e-7),
+        " for Gaussian noise.",
     )
 
 

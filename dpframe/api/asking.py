@@ -8,6 +8,7 @@ from typing import Any, Generic
 from dpframe.api.bound_plan import BoundPlan, bind
 from dpframe.api.options import OPTIONS, Options
 from dpframe.api.verbs import F, N, P, R, Verbs
+from dpframe.errors import Arg, Call, wrong_type
 from dpframe.frames.contract import Source
 from dpframe.statistics.base import Aggregate, output
 from dpframe.statistics.question import Statistic
@@ -88,8 +89,10 @@ class Asking(Verbs[N, F, P, R], Generic[N, F, P, R]):
         options = {k: named.pop(k) for k in OPTIONS if k in named}
         for name, value in options.items():
             if isinstance(value, Aggregate):
-                raise TypeError(
-                    f"{name}= is an option of agg, not an output. Hint: n_{name}=dp.{value.verb}(...)"
+                raise wrong_type(
+                    Arg(name),
+                    " is an option of agg, not an output.",
+                    hint=Arg(f"n_{name}", Call(f"dp.{value.verb}", ...)),
                 )
         asked = []
         for a in aggregates:
@@ -99,7 +102,9 @@ class Asking(Verbs[N, F, P, R], Generic[N, F, P, R]):
                 raise not_a_question(name, a, OPTIONS)
             asked.append(output(a, name))
         if not asked:
-            raise TypeError("agg needs at least one question. Hint: agg(n=dp.count(), eps=0.5)")
+            raise wrong_type(
+                "agg needs at least one question.", hint=Call("agg", n=Call("dp.count"), eps=0.5)
+            )
         return self._ask(tuple(asked), options, scalar=False)
 
     dp_agg = agg
@@ -116,9 +121,9 @@ class Asking(Verbs[N, F, P, R], Generic[N, F, P, R]):
         raise unknown_verb(self._owner, name, dir(self), self._source.names())
 
     def __getitem__(self, column: Any) -> Any:
-        raise TypeError(
-            f"{self._owner}[...] is not how private questions are asked. Hint: {self._owner}.clip_mean({column!r},"
-            " bounds=(0, 100), eps=0.5)"
+        raise wrong_type(
+            f"{self._owner}[...] is not how private questions are asked.",
+            hint=Call(f"{self._owner}.clip_mean", column, bounds=(0, 100), eps=0.5),
         )
 
     def __dir__(self) -> list[str]:

@@ -10,7 +10,7 @@ from dpframe import pipeline
 from dpframe.accounting.events import Cost, Number, rational
 from dpframe.api.options import Options, read_limits, read_target
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import InputError, NearNames, typed
+from dpframe.errors import Arg, InputError, NearNames, wrong_type
 from dpframe.frames.contract import Source
 from dpframe.mechanisms.auto import LOSSES, Loss
 from dpframe.planning.accuracy import solve_error
@@ -178,26 +178,32 @@ def bind(
     session = options.get("session")
     label, ci = options.get("label"), options.get("ci")
     if label is not None and not isinstance(label, str):
-        raise TypeError(f"label= takes a str, not a {type(label).__name__}. Hint: label='q1'")
+        raise wrong_type(
+            Arg("label"), f" takes a str, not a {type(label).__name__}.", hint=Arg("label", "q1")
+        )
     request_id = options.get("request_id")
     if request_id is not None and (not isinstance(request_id, str) or not request_id):
         raise InputError(
-            f"request_id={typed(request_id)} must be text. Hint: request_id='arrivals-2026-11-29'"
+            Arg("request_id", request_id), " must be text.", hint=Arg("request_id", "arrivals-2026-11-29")
         )
     if ci is not None:
         ci = _level(ci, "ci")
     mechanism = options.get("mechanism")
     mechanism = "auto" if mechanism is None else mechanism
     if not isinstance(mechanism, str):
-        raise TypeError(
-            f"mechanism= takes a registry name, not a {type(mechanism).__name__}. Hint: 'laplace'"
+        raise wrong_type(
+            Arg("mechanism"), f" takes a registry name, not a {type(mechanism).__name__}.", hint="'laplace'"
         )
     loss = options.get("loss")
     if loss is not None and (not isinstance(loss, str) or loss not in LOSSES):
-        raise InputError(f"loss={typed(loss)} must be 'rmse' or 'l1'. Hint: loss='l1'")
+        raise InputError(Arg("loss", loss), " must be 'rmse' or 'l1'.", hint=Arg("loss", "l1"))
     if loss is not None and mechanism != "auto":
         raise InputError(
-            f"loss= is what mechanism='auto' chooses by; {mechanism!r} was named. Hint: leave one out"
+            Arg("loss"),
+            " is what ",
+            Arg("mechanism", "auto"),
+            f" chooses by; {mechanism!r} was named.",
+            hint="leave one out",
         )
     after = post_processing(options.get("nonnegative"), options.get("round"))
     if after:

@@ -12,7 +12,7 @@ from dpframe.api.options import KEYS_OPTIONS, OPTIONS, KeysOptions, Options
 from dpframe.api.partition import Partition, make_partition
 from dpframe.api.verbs import F, N, P, R, with_options
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import InputError
+from dpframe.errors import Arg, Call, Code, InputError, wrong_type
 from dpframe.frames.contract import Source
 from dpframe.release.release import FloatAnswer, IntAnswer, PairAnswer
 from dpframe.session.session import Session
@@ -47,8 +47,8 @@ class Grouped(Asking[R, R, R, R]):
     def _values(self, column: Hashable, keys: Any, options: Any, top: int | None = None) -> R:
         by = ", ".join(map(repr, (*(self._by or ()), column)))
         raise InputError(
-            f"Which values of {column!r} occur in a group is a question about one more grouping column. Hint:"
-            f" df.dp.groupby({by}, keys=...).count(eps=0.5)"
+            f"Which values of {column!r} occur in a group is a question about one more grouping column.",
+            hint=Call("count", on=Call("df.dp.groupby", Code(by), keys=...), eps=0.5),
         )
 
     @with_options(KEYS_OPTIONS)
@@ -86,7 +86,10 @@ class Grouped(Asking[R, R, R, R]):
         """
         if self._keys is not None:
             raise InputError(
-                "keys() asks which groups occur, and keys= lists them already. Hint: leave keys= out."
+                "keys() asks which groups occur, and ",
+                Arg("keys"),
+                " lists them already.",
+                hint=("leave ", Arg("keys"), " out."),
             )
         return self._ask((), options, scalar=False)
 
@@ -203,8 +206,9 @@ def _names(by: tuple[Any, ...]) -> tuple[Hashable, ...]:
     names = tuple(by[0]) if len(by) == 1 and isinstance(by[0], list) else by
     for x in names:
         if not _is_name(x):
-            raise TypeError(
-                f"groupby takes column names, not a {type(x).__name__}. Hint: groupby('city', keys=[...])"
+            raise wrong_type(
+                f"groupby takes column names, not a {type(x).__name__}.",
+                hint=Call("groupby", "city", keys=[...]),
             )
     return names
 

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from dpframe.accounting.events import Number, rational
 from dpframe.accounting.policy import Limits
-from dpframe.errors import InputError, typed
+from dpframe.errors import Arg, InputError, listed
 from dpframe.mechanisms.base import Target
 from dpframe.planning.request import own_epsilons
 from dpframe.session.session import Session
@@ -99,13 +99,16 @@ def read_limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:
     given: Mapping[str, Any] = options
     for name in wrong:
         if given.get(name) is not None:
-            hint = (
-                "max_rows_per_group=" if grouped else "max_rows=" if name != "threshold" else "leave it out"
+            better = "max_rows_per_group" if grouped else "max_rows"
+            hint = "leave it out" if name == "threshold" else Arg(better)
+            raise InputError(
+                Arg(name), f" does not go with {'groups' if grouped else 'no groups'}.", hint=f"{hint}"
             )
-            raise InputError(f"{name}= does not go with {'groups' if grouped else 'no groups'}. Hint: {hint}")
     threshold = options.get("threshold")
     if threshold is not None and (not isinstance(threshold, str) or threshold not in ("units", "rows")):
-        raise InputError(f"threshold={typed(threshold)} must be 'units' or 'rows'. Hint: threshold='rows'")
+        raise InputError(
+            Arg("threshold", threshold), " must be 'units' or 'rows'.", hint=Arg("threshold", "rows")
+        )
     if not grouped:
         return Limits(max_rows=_either(options.get("max_rows"), defaults.max_rows))
     groups = _either(options.get("max_groups"), defaults.max_groups)
@@ -127,29 +130,48 @@ def read_target(
     own = bool(aggregates) and all(a.eps is not None for a in aggregates)
     if len(given) > 1:
         raise InputError(
-            f"{' and '.join(x + '=' for x in given)} were given; a call takes one of eps=, rho=, error=. Hint: eps=0.5"
+            *listed(given),
+            " were given; a call takes one of ",
+            Arg("eps"),
+            ", ",
+            Arg("rho"),
+            ", ",
+            Arg("error"),
+            ".",
+            hint=Arg("eps", 0.5),
         )
     if not given and not own:
         odd = next((a.column for a in aggregates if isinstance(a.column, int | float)), None)
         read = "" if odd is None else f" ({odd!r} was read as a column.)"
         raise InputError(
-            f"How much may this call spend?{read} Hint: eps=0.5 (or rho=, or error= for a wanted error)"
+            f"How much may this call spend?{read}",
+            hint=(Arg("eps", 0.5), " (or ", Arg("rho"), ", or ", Arg("error"), " for a wanted error)"),
         )
     rows, relative = options.get("rows"), options.get("relative_to")
     numbers = {"rows": rows, "relative_to": relative, "error": error}
     exact = {k: rational(v, k) for k, v in numbers.items() if v is not None}
     if "relative_to" in exact and error is None:
         raise InputError(
-            "relative_to= makes error= a fraction, and there is no error=. Hint: error=0.05, relative_to=1000"
+            Arg("relative_to"),
+            " makes ",
+            Arg("error"),
+            " a fraction, and there is no ",
+            Arg("error"),
+            ".",
+            hint=(Arg("error", 0.05), ", ", Arg("relative_to", 1000)),
         )
     for name, value in (("eps", eps), ("rho", rho)):
         if isinstance(value, int | Fraction) and not isinstance(value, bool) and value > 10**300:
-            raise InputError(f"{name}={typed(value)} is beyond what noise can be drawn for. Hint: {name}=0.5")
+            raise InputError(Arg(name, value), " is beyond what noise can be drawn for.", hint=Arg(name, 0.5))
     delta = options.get("delta")
     d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
     if d and rho is not None and not unknown:
         raise InputError(
-            "delta= does not go with rho=: Gaussian noise has a rho without any delta. Hint: leave delta out."
+            Arg("delta"),
+            " does not go with ",
+            Arg("rho"),
+            ": Gaussian noise has a rho without any delta.",
+            hint="leave delta out.",
         )
     if isinstance(eps, Mapping):
         aggregates, eps = own_epsilons(aggregates, eps, rational), None

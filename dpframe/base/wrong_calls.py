@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from dpframe.errors import did_you_mean
+from dpframe.errors import Arg, InPython, did_you_mean, wrong_type
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,10 +90,11 @@ def _wrong(f: Callable[..., Any], given: int, kwargs: dict[str, Any], right: str
         names = [p.name.replace("column", "the column") for p in positional]
         first = f"only {' and '.join(names)}" if names else "nothing"
         if not named:
-            return TypeError(f"{title} takes {first}, and {given} came. Hint: {right}")
+            return wrong_type(f"{title} takes {first}, and {given} came.", hint=InPython(right))
         rest = "rest" if positional else "arguments"
-        return TypeError(
-            f"{title} takes {first} by position, and {given} came so. Hint: name the {rest}, e.g. {right}"
+        return wrong_type(
+            f"{title} takes {first} by position, and {given} came so.",
+            hint=InPython(f"name the {rest}, e.g. {right}"),
         )
     known = [p.name for p in (*positional, *named)]
     for name in kwargs:
@@ -101,10 +102,10 @@ def _wrong(f: Callable[..., Any], given: int, kwargs: dict[str, Any], right: str
             return unknown_argument(title, name, known)
     for p in positional[max(given, 0) :]:
         if p.default is p.empty and p.name not in kwargs:
-            return TypeError(f"{title} needs a {p.name}. Hint: {right}")
+            return wrong_type(f"{title} needs a {p.name}.", hint=InPython(right))
     for p in named:
         if p.default is p.empty and p.name not in kwargs:
-            return TypeError(f"{title} needs {p.name}=. Hint: {right}")
+            return wrong_type(f"{title} needs ", Arg(p.name), ".", hint=InPython(right))
     return None
 
 
@@ -112,12 +113,14 @@ def unknown_argument(where: str, name: str, known: Sequence[str]) -> TypeError:
     """The TypeError for an argument that ``where`` does not have."""
     meant = MEANT.get(name.lower())
     if meant in known:
-        return TypeError(f"{where} has no argument {name!r}. Hint: {_SPELLED.get(str(meant), f'{meant}=')}")
+        return wrong_type(
+            f"{where} has no argument {name!r}.", hint=InPython(_SPELLED.get(str(meant), f"{meant}="))
+        )
     if name in SEEDS:
         return TypeError(
             f"{where} has no argument {name!r}: noise that can be repeated can be taken off again. Hint: leave it out"
         )
     place = _ELSEWHERE.get(meant or name)
     if place is not None and name.replace("_", "") not in known:
-        return TypeError(f"{where} has no argument {name!r}. Hint: {place}")
+        return wrong_type(f"{where} has no argument {name!r}.", hint=InPython(place))
     return TypeError(f"{where} has no argument {name!r}. {did_you_mean(name, known)}")

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpframe.budget_plans.query import Query, QueryError
-from dpframe.errors import show
+from dpframe.errors import Arg, show
 
 ALLOCATIONS = ("even", "weighted", "adaptive")
 
@@ -47,25 +47,41 @@ def check(queries: Mapping[str, Query], allocation: str, in_rho: bool) -> None:
     before: list[str] = []
     for name, q in queries.items():
         if q.eps is not None and in_rho:
-            raise QueryError(name, "eps= does not go with a plan whose budget is in rho. Hint: rho=0.01")
+            raise QueryError(
+                name, Arg("eps"), " does not go with a plan whose budget is in rho.", hint=Arg("rho", 0.01)
+            )
         if q.rho is not None and not in_rho:
-            raise QueryError(name, "rho= does not go with a plan whose budget is in eps. Hint: eps=0.5")
+            raise QueryError(
+                name, Arg("rho"), " does not go with a plan whose budget is in eps.", hint=Arg("eps", 0.5)
+            )
         if q.weight is not None and allocation == "even":
-            raise QueryError(name, "weight= has no effect under 'even'. Hint: allocation='weighted'")
+            raise QueryError(
+                name, Arg("weight"), " has no effect under 'even'.", hint=Arg("allocation", "weighted")
+            )
         if q.weight is not None and q.error is not None and allocation != "adaptive":
             raise QueryError(
-                name, "weight= with error= has an effect under 'adaptive' only. Hint: allocation='adaptive'"
+                name,
+                Arg("weight"),
+                " with ",
+                Arg("error"),
+                " has an effect under 'adaptive' only.",
+                hint=Arg("allocation", "adaptive"),
             )
         for k, v in (("rows", q.rows), ("relative_to", q.relative_to)):
             if not isinstance(v, str):
                 continue
             if allocation != "adaptive":
                 raise QueryError(
-                    name, f"{k}={v!r} names a query, which needs allocation='adaptive'. Hint: {k}=1000"
+                    name,
+                    Arg(k, v),
+                    " names a query, which needs ",
+                    Arg("allocation", "adaptive"),
+                    ".",
+                    hint=Arg(k, 1000),
                 )
             if v not in before or not queries[v].scalar:
                 raise QueryError(
-                    name, f"{k}={v!r} is no earlier query with a number as its answer. Hint: {k}=1000"
+                    name, Arg(k, v), " is no earlier query with a number as its answer.", hint=Arg(k, 1000)
                 )
         before.append(name)
 

@@ -28,10 +28,11 @@ from dpframe.budget_plans.checks import (
 )
 from dpframe.budget_plans.query import AMOUNTS, Query, QueryError
 from dpframe.budget_plans.questions import Questions
-from dpframe.budget_plans.release_file import dump, load
+from dpframe.budget_plans.release_file import load
+from dpframe.budget_plans.release_text import dump
 from dpframe.budget_plans.sources import Named, located
 from dpframe.budget_plans.table import LOG, TABLE, decisive, log_row, table_rows
-from dpframe.errors import InputError, NearNames, did_you_mean, show, typed
+from dpframe.errors import Arg, Code, InputError, NearNames, did_you_mean, show, wrong_type
 from dpframe.release.release import Release
 from dpframe.session.session import Session
 from dpframe.statistics.base import Aggregate
@@ -112,7 +113,7 @@ class BudgetPlan(Page, NearNames):
         scope: str | None = None,
     ) -> None:
         if not isinstance(allocation, str) or allocation not in ALLOCATIONS:
-            raise InputError(f"allocation={typed(allocation)}: {did_you_mean(str(allocation), ALLOCATIONS)}")
+            raise InputError(Arg("allocation", allocation), f": {did_you_mean(str(allocation), ALLOCATIONS)}")
         typed_policy: dict[str, Any] = {
             "eps": eps,
             "delta": delta,
@@ -130,13 +131,15 @@ class BudgetPlan(Page, NearNames):
         if ledger is not None:
             if not isinstance(name, str) or not name:
                 raise InputError(
-                    "ledger= keeps what was paid for under the plan's name, so the plan needs one, and another than"
-                    " every other plan on the ledger. Hint: name='arrivals'"
+                    Arg("ledger"),
+                    " keeps what was paid for under the plan's name, so the plan needs one, and another than every other plan on the ledger.",
+                    hint=Arg("name", "arrivals"),
                 )
             if "/" in name:
                 raise InputError(
-                    f"name={name!r} has a '/', which stands between the plan's name and the query's in what was paid"
-                    " for. Hint: name='arrivals-2026'"
+                    Arg("name", name),
+                    " has a '/', which stands between the plan's name and the query's in what was paid for.",
+                    hint=Arg("name", "arrivals-2026"),
                 )
             typed_policy["ledger"] = os.fspath(ledger)
         self._folder, self._scope = os.getcwd() if folder is None else os.fspath(folder), scope
@@ -315,8 +318,10 @@ class BudgetPlan(Page, NearNames):
         if there was one, having been dropped unseen: one release for one charge.
         """
         if not isinstance(progress, bool) and not callable(progress):
-            raise TypeError(
-                f"progress= takes True, False or a function, not a {type(progress).__name__}. Hint: progress=print"
+            raise wrong_type(
+                Arg("progress"),
+                f" takes True, False or a function, not a {type(progress).__name__}.",
+                hint=Arg("progress", Code("print")),
             )
         shown = Progress(self._queries) if progress is True else None
         tell = progress if callable(progress) else shown.show if shown else None
@@ -373,14 +378,14 @@ class BudgetPlan(Page, NearNames):
             for k, ref in (("rows", q.rows), ("relative_to", q.relative_to)):
                 if isinstance(ref, str) and not plans[ref].scalar:
                     raise QueryError(
-                        n, f"{k}={ref!r} is a query whose answer is a table. Hint: {k}=1000", (k,)
+                        n, Arg(k, ref), " is a query whose answer is a table.", hint=Arg(k, 1000), about=(k,)
                     )
         costs = {n: p.charge for n, p in plans.items()}
         refused = first_refused(self._session._budget, State(), costs)
         if refused is not None:
             name, over = refused
             about = (over.component, *AMOUNTS)
-            raise QueryError(name, f"more than the plan's budget: {over}", about)
+            raise QueryError(name, "more than the plan's budget: ", over, about=about)
 
     def _check_ledger(self) -> None:
         """Raise BudgetExceeded where the ledger would not grant the queries that were not paid for yet.
@@ -416,7 +421,7 @@ class BudgetPlan(Page, NearNames):
             session = Session(**{**policy, "ledger": place}, scope=self._scope)
         session.close()  # until run: an open session would make other calls fail
         if session._budget.unlimited:
-            raise InputError("A plan has a total of its own, beside a ledger as well. Hint: eps=1")
+            raise InputError("A plan has a total of its own, beside a ledger as well.", hint=Arg("eps", 1))
         return session
 
     # ---- what decides ----

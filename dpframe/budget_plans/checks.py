@@ -12,7 +12,7 @@ from dpframe.accounting.refusals import exceeded
 from dpframe.base.files import writable
 from dpframe.budget_plans.query import Query, QueryError, query
 from dpframe.budget_plans.sources import KEY_FILES, Named, named
-from dpframe.errors import BudgetExceeded, InputError, did_you_mean
+from dpframe.errors import Arg, BudgetExceeded, Call, Code, InputError, did_you_mean, wrong_type
 from dpframe.frames.contract import Source
 from dpframe.statistics.base import Aggregate
 
@@ -27,11 +27,13 @@ def named_sources(sources: Any) -> dict[str, Any]:
     if not isinstance(sources, Mapping):
         sources = {"data": sources}
     if not sources:
-        raise InputError("A plan needs a source. Hint: sources={'people': df}")
+        raise InputError("A plan needs a source.", hint=Arg("sources", {"people": Code("df")}))
     out = {}
     for name, value in sources.items():
         if not isinstance(name, str):
-            raise TypeError(f"sources= takes names, not a {type(name).__name__}. Hint: {{'people': df}}")
+            raise wrong_type(
+                Arg("sources"), f" takes names, not a {type(name).__name__}.", hint="{'people': df}"
+            )
         found = named(value)
         out[name] = value if found is None else found
     return out
@@ -39,19 +41,33 @@ def named_sources(sources: Any) -> dict[str, Any]:
 
 def named_queries(queries: Any, sources: Mapping[str, Any]) -> dict[str, Query]:
     if not isinstance(queries, Mapping) or not queries:
-        raise TypeError("queries= takes a mapping of names to questions. Hint: {'n': dp.query(dp.count())}")
+        raise wrong_type(
+            Arg("queries"),
+            " takes a mapping of names to questions.",
+            hint=("{'n': ", Call("dp.query", Call("dp.count")), "}"),
+        )
     out = {}
     for name, value in queries.items():
         if not isinstance(name, str):
-            raise TypeError(f"queries= takes names, not a {type(name).__name__}. Hint: {{'n': dp.count()}}")
+            raise wrong_type(
+                Arg("queries"),
+                f" takes names, not a {type(name).__name__}.",
+                hint=("{'n': ", Call("dp.count"), "}"),
+            )
         if not isinstance(value, Query | Aggregate):
-            raise TypeError(f"query {name!r} is a {type(value).__name__}. Hint: {name}=dp.query(dp.count())")
+            raise wrong_type(
+                f"query {name!r} is a {type(value).__name__}.",
+                hint=Arg(name, Call("dp.query", Call("dp.count"))),
+            )
         q = value if isinstance(value, Query) else query(value)
         if q.source is None and len(sources) > 1:
-            raise QueryError(name, f"it must say which source. {did_you_mean('', sources)}", ("name",))
+            raise QueryError(name, f"it must say which source. {did_you_mean('', sources)}", about=("name",))
         if q.source is not None and q.source not in sources:
             raise QueryError(
-                name, f"source={q.source!r} is not one. {did_you_mean(q.source, sources)}", ("source",)
+                name,
+                Arg("source", q.source),
+                f" is not one. {did_you_mean(q.source, sources)}",
+                about=("source",),
             )
         out[name] = q
     return out
@@ -64,7 +80,7 @@ def check_unit(policy: Policy, sources: Mapping[str, Source]) -> None:
             try:
                 source.column(u)
             except InputError as e:
-                raise InputError(f"unit={u!r}: source {n!r}: {e}") from None
+                raise InputError(Arg("unit", u), f": source {n!r}: ", e) from None
 
 
 def check_outputs(
@@ -87,10 +103,12 @@ def check_outputs(
                 where = place(path)
                 full = os.path.realpath(where)
                 if full in taken:
-                    raise InputError(f"outputs= has {path!r}, which is {taken[full]}. Hint: another name")
+                    raise InputError(
+                        Arg("outputs"), f" has {path!r}, which is {taken[full]}.", hint="another name"
+                    )
                 writable(where)  # as it will be written
             except InputError as e:
-                raise QueryError(n, str(e), ("outputs",)) from None
+                raise QueryError(n, e, about=("outputs",)) from None
             taken[full] = f"an output of {n!r}"
 
 

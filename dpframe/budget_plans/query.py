@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting.events import Number, rational
-from dpframe.errors import InputError, typed
+from dpframe.errors import Arg, Call, DPError, Hint, InputError, Piece, listed, wrong_type
 from dpframe.statistics.base import Aggregate, output
 from dpframe.statistics.wrong_verbs import not_a_question
 
@@ -24,18 +24,23 @@ class QueryError(InputError):
     ----------
     query : str
         Its name.
-    message : str
+    cause : DPError
         What is wrong, without the name.
     about : tuple of str
         The parameters that it is about, if that is known.
     """
 
-    def __init__(self, query: str, message: str, about: tuple[str, ...] = ()) -> None:
-        super().__init__(f"query {query!r}: {message}")
-        self.query, self.message, self.about = query, message, about
+    def __init__(self, query: str, *said: Piece, hint: Hint = None, about: tuple[str, ...] = ()) -> None:
+        super().__init__(f"query {query!r}: ", *said, hint=hint)
+        self.query, self.about = query, about
+        self.cause = DPError(*said, hint=hint)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (QueryError, (self.query, self.message, self.about))
+        return (_query_error, (self.query, self.said[1:], self.hint, self.about))
+
+
+def _query_error(query: str, said: Any, hint: Any, about: tuple[str, ...]) -> QueryError:
+    return QueryError(query, *said, hint=hint, about=about)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,29 +175,48 @@ def query(
     own = next((a for a in asked if a.eps is not None), None)
     if own is not None:
         raise InputError(
-            f"{own.describe()} has an eps= of its own; in a plan the query has it. Hint: dp.query(..., eps=0.5)"
+            f"{own.describe()} has an ",
+            Arg("eps"),
+            " of its own; in a plan the query has it.",
+            hint=Call("dp.query", ..., eps=0.5),
         )
     by = () if groupby is None else (groupby,) if isinstance(groupby, str) else tuple(groupby)
     if not asked and not by:
-        raise TypeError("A query needs a statistic. Hint: dp.query(dp.count(), eps=0.5)")
+        raise wrong_type("A query needs a statistic.", hint=Call("dp.query", Call("dp.count"), eps=0.5))
     if keys is not None and not by:
-        raise InputError("keys= goes with groupby=. Hint: dp.query(dp.count(), groupby='city', keys=[...])")
+        raise InputError(
+            Arg("keys"),
+            " goes with ",
+            Arg("groupby"),
+            ".",
+            hint=Call("dp.query", Call("dp.count"), groupby="city", keys=[...]),
+        )
     if source is not None and not isinstance(source, str):
-        raise TypeError(f"source= takes a name, not a {type(source).__name__}. Hint: source='people'")
+        raise wrong_type(
+            Arg("source"), f" takes a name, not a {type(source).__name__}.", hint=Arg("source", "people")
+        )
     amounts = {"eps": eps, "rho": rho, "share": share, "error": error}
     given = [k for k in AMOUNTS if amounts[k] is not None]
     if len(given) > 1:
         raise InputError(
-            f"{' and '.join(f'{k}=' for k in given)} were given; a query has one amount. Hint: eps=0.5"
+            *listed(given),
+            " were given; a query has one amount.",
+            hint=Arg("eps", 0.5),
         )
     exact = {k: rational(amounts[k], k) for k in given}
     if exact.get("share", 0) > 1:
-        raise InputError(f"share={typed(share)} is a fraction of the total, at most 1. Hint: share=0.25")
+        raise InputError(
+            Arg("share", share), " is a fraction of the total, at most 1.", hint=Arg("share", 0.25)
+        )
     if weight is not None and given and given != ["error"]:
-        raise InputError(f"weight= divides what is left; {given[0]}= leaves nothing to it. Hint: drop one")
+        raise InputError(
+            Arg("weight"), " divides what is left; ", Arg(given[0]), " leaves nothing to it.", hint="drop one"
+        )
     for k, v in (("rows", rows), ("relative_to", relative_to)):
         if v is not None and error is None:
-            raise InputError(f"{k}= goes with error=. Hint: error=5, {k}=1000")
+            raise InputError(
+                Arg(k), " goes with ", Arg("error"), ".", hint=(Arg("error", 5), ", ", Arg(k, 1000))
+            )
     paths = (outputs,) if isinstance(outputs, str | os.PathLike) else tuple(outputs)
     return Query(
         tuple(asked),

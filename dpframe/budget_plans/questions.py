@@ -12,7 +12,7 @@ from dpframe.budget_plans.checks import check_unit
 from dpframe.budget_plans.query import Query, QueryError
 from dpframe.budget_plans.sources import KEY_FILES, Named, SourceError, read_keys
 from dpframe.engine.opening import as_source
-from dpframe.errors import InputError, MechanismError, show
+from dpframe.errors import Arg, InputError, MechanismError, show
 from dpframe.planning.accuracy import least_meeting
 from dpframe.release.release import Release
 from dpframe.session.session import Session
@@ -49,7 +49,7 @@ class Questions:
             frame = given.open(self._place) if isinstance(given, Named) else given
             return FramePlans(as_source(frame))
         except InputError as e:
-            raise SourceError(name, str(e)) from None
+            raise SourceError(name, e) from None
 
     def need(self, name: str, limit: Fraction | None) -> Fraction | None:
         """The least amount that meets a query's wanted error; the limit, if that is less."""
@@ -63,9 +63,12 @@ class Questions:
             if any(v is None for v in values):
                 raise QueryError(
                     name,
-                    "error= depends on how many rows there are: give a public guess as rows=, for planning"
-                    " only. Hint: rows=10_000",
-                    ("error",),
+                    Arg("error"),
+                    " depends on how many rows there are: give a public guess as ",
+                    Arg("rows"),
+                    ", for planning only.",
+                    hint=Arg("rows", 10_000),
+                    about=("error",),
                 )
             return bool(max(values) <= wanted)
 
@@ -76,7 +79,7 @@ class Questions:
         except QueryError:
             raise
         except InputError as e:
-            raise QueryError(name, str(e), ("error",)) from None
+            raise QueryError(name, e, about=("error",)) from None
 
     def wanted(self, name: str) -> Fraction | None:
         """The wanted half-width; None without one, or while it depends on an answer that is not there."""
@@ -119,7 +122,7 @@ class Questions:
             groups = door.groupby(*q.groupby, keys=self._keys(q, door))
             return groups.agg(*q.statistics, **options) if q.statistics else groups.keys(**options)
         except (InputError, MechanismError, TypeError) as e:
-            raise QueryError(name, str(e)) from None
+            raise QueryError(name, e) from None
 
     def _keys(self, q: Query, door: FramePlans[Any]) -> Any:
         if not isinstance(q.keys, str) or not q.keys.endswith(KEY_FILES):

@@ -1,28 +1,22 @@
-"""Release files: a budget plan as TOML, read and written. Every error names the file and the line."""
+"""Release files: a budget plan as TOML as it is read. Every error names the file and the line."""
 
 from __future__ import annotations
 
-import enum
 import inspect
 import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
-import numpy as np
-
-from dpframe.base.files import write_atomic
 from dpframe.base.wrong_calls import MEANT
 from dpframe.budget_plans.engine_uri import EngineTable
 from dpframe.budget_plans.query import AMOUNTS, PASSED, Query, QueryError, query
-from dpframe.budget_plans.sources import KEY_FILES, Files, Named, SourceError
-from dpframe.budget_plans.toml import Path, key_lines, to_toml
-from dpframe.budget_plans.wording import in_file
-from dpframe.errors import DPError, InputError, MechanismError, did_you_mean, typed
-from dpframe.frames.public import Public
+from dpframe.budget_plans.sources import Files, MissingFile, Named, SourceError
+from dpframe.budget_plans.toml import Path, key_lines
+from dpframe.budget_plans.wording import IN_FILE
+from dpframe.errors import Arg, DPError, InputError, MechanismError, Message, did_you_mean, message, typed
 from dpframe.statistics.base import Aggregate
 from dpframe.statistics.table import STATISTICS
 from dpframe.statistics.wrong_verbs import MEANT_VERBS
@@ -32,32 +26,68 @@ SOURCE = ("path", "types", "uri")
 POLICY = ("neighbors", "unit", "max_groups", "max_rows_per_group", "max_rows")
 BUDGET = ("eps", "delta", "delta_calls", "rho", "accountant", "order", *POLICY, "allocation", "ledger")
 QUERY = ("name", "statistic", "ask", "source", "groupby", "keys", "weight", "rows", "relative_to", "outputs")
-NUMBERS = (
-    "eps",
-    "delta",
-    "delta_calls",
-    "rho",
-    "share",
-    "error",
-    "weight",
-    "rows",
-    "relative_to",
-    "ci",
-    "order",
-)
-TEXTS = (
-    "name",
-    "statistic",
-    "source",
-    "mechanism",
-    "threshold",
-    "neighbors",
-    "allocation",
-    "accountant",
-    "ledger",
-)
 _FRACTION = re.compile(r"-?\d+/[1-9]\d*")
 _AT = re.compile(r" \(at line (\d+), column \d+\)$")
+
+
+def _is_number(v: Any) -> bool:
+    return isinstance(v, int | float | Fraction) and not isinstance(v, bool)
+
+
+def _is_text(v: Any) -> bool:
+    return isinstance(v, str)
+
+
+def _is_texts(v: Any) -> bool:
+    return isinstance(v, str) or (isinstance(v, list) and all(isinstance(x, str) for x in v))
+
+
+class Kind(NamedTuple):
+    """What a key's value must be, where Python's own check would come too late or say less."""
+
+    test: Callable[[Any], bool]
+    words: str
+    hint: Any
+
+
+NUMBER, TEXT = Kind(_is_number, "a number", 0.5), Kind(_is_text, "a text", "...")
+TEXTS = Kind(_is_texts, "a text or a list of texts", ["..."])
+SIZE = Kind(lambda v: _is_text(v) or _is_number(v), "a number, or the name of an earlier query", 1000)
+KINDS = {
+    **dict.fromkeys(
+        ("eps", "delta", "delta_calls", "rho", "share", "error", "weight", "ci", "order"), NUMBER
+    ),
+    **dict.fromkeys(("rows", "relative_to"), SIZE),
+    **dict.fromkeys(("name", "statistic", "source", "mechanism", "threshold"), TEXT),
+    **dict.fromkeys(("neighbors", "allocation", "accountant", "ledger"), TEXT),
+    **dict.fromkeys(("groupby", "unit", "outputs"), TEXTS),
+}
+EXACT = frozenset(  # where "1/3" is a number; a key, a column and a candidate of top_k may be called so
+    ["bounds", "B", "weight_bounds", "norm", "edges", "q", "range", "candidates"]
+    + [k for k, kind in KINDS.items() if kind in (NUMBER, SIZE)]
+)
+
+
+class FileError(InputError):
+    """Something is wrong in a release file.
+
+    Attributes
+    ----------
+    missing : bool
+        Whether a file that it names is not there: nothing was spent, and it may come.
+    """
+
+    def __init__(self, place: str, cause: object, *, missing: bool = False) -> None:
+        super().__init__(f"{place}: ", message(cause))
+        self.args = (IN_FILE.message(self),)
+        self.missing = missing
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_file_error, (self.said, self.missing))
+
+
+def _file_error(said: tuple[Any, ...], missing: bool) -> FileError:
+    return FileError(said[0][:-2], said[1], missing=missing)
 
 
 P = TypeVar("P")  # the plan that is made
@@ -69,16 +99,25 @@ def load(make: Callable[..., P], path: str | os.PathLike[str], scope: str | None
     try:
         with open(name, encoding="utf-8-sig") as f:
             text = f.read()
-    except (OSError, UnicodeDecodeError) as e:
+    except (OSError, ValueError) as e:
         reason = e.strerror if isinstance(e, OSError) else "it is not UTF-8"
-        raise InputError(f"{name} can't be read: {reason}. Hint: the path of a release file") from None
+        raise InputError(f"{name} can't be read: {reason}.", hint="the path of a release file") from None
+    return read(make, name, text, scope)
+
+
+def read(make: Callable[..., P], name: str, text: str, scope: str | None) -> P:
+    """The plan of a release file's text; ``name`` is the file's path."""
     try:
-        document = tomllib.loads(text)
+        document, lines = tomllib.loads(text), key_lines(text)
     except tomllib.TOMLDecodeError as e:
         at = _AT.search(str(e))
         line = int(at[1]) if at else text.count("\n") + 1
-        raise InputError(f"{name}:{line}: this is no TOML: {_AT.sub('', str(e))}") from None
-    return _Reader(name, document, key_lines(text)).plan(make, scope)
+        raise FileError(f"{name}:{line}", f"this is no TOML: {_AT.sub('', str(e))}") from None
+    except (RecursionError, ValueError):  # brackets in brackets, or more digits than Python reads
+        raise FileError(
+            f"{name}:1", "this is no release file: nested too deeply, or a number too long"
+        ) from None
+    return _Reader(name, document, lines).plan(make, scope)
 
 
 class _Reader:
@@ -106,16 +145,13 @@ class _Reader:
                 scope=scope,
             )
         except QueryError as e:
-            i = list(queries).index(e.query)
-            self._about(("query", i), e.message, e.about)
+            self._about(("query", list(queries).index(e.query)), e.cause, e.about)
         except SourceError as e:
-            self._about(
-                ("sources", e.source) if "sources" in top else ("source",),
-                e.message,
-                ("types",) if "types=" in e.message else ("path", "uri"),
-            )
+            at: Path = ("sources", e.source) if "sources" in top else ("source",)
+            about = ("types",) if "types" in _named(message(e.cause)) else ("path", "uri")
+            self._about(at, e.cause, about, missing=isinstance(e.cause, MissingFile))
         except (InputError, MechanismError, TypeError) as e:  # a ledger's fault is not the file's
-            self._about(("budget",), str(e))
+            self._about(("budget",), e)
 
     # ---- parts of the file ----
 
@@ -135,7 +171,7 @@ class _Reader:
             if not isinstance(table["uri"], str):
                 self._fail((*at, "uri"), "uri is a text. Hint: uri = 'duckdb:warehouse.db?table=visits'")
             if len(table) > 1:
-                self._fail((*at, "uri"), "a source has uri= or path=, not both; types are the engine's own")
+                self._fail((*at, "uri"), "a source has uri or path, not both; types are the engine's own")
             return EngineTable(table["uri"])
         paths = table.get("path")
         paths = [paths] if isinstance(paths, str) else paths
@@ -164,7 +200,7 @@ class _Reader:
     def _query(self, at: Path, raw: dict[str, Any]) -> Query:
         known = (*QUERY, *AMOUNTS, *PASSED)
         if "ask" in raw and "statistic" in raw:
-            self._fail((*at, "ask"), "a query has statistic= or ask=, not both. Hint: put it into ask")
+            self._fail((*at, "ask"), "a query has statistic or ask, not both. Hint: put it into ask")
         statistic = [self._statistic(at, known)] if "statistic" in raw else []
         parameters = _parameters(statistic[0].verb) if statistic else ()
         table = self._table(at, (*known, *parameters))
@@ -180,7 +216,7 @@ class _Reader:
         try:
             return query(*(a.alias(n) for n, a in named.items()), *statistic, **options)
         except (DPError, TypeError) as e:
-            self._about(at, str(e))
+            self._about(at, e)
 
     def _statistic(self, at: Path, others: tuple[str, ...]) -> Aggregate:
         raw, known = self._at(at), STATISTICS
@@ -194,7 +230,7 @@ class _Reader:
         try:
             return known[verb].ask(**{k: _tuples(v) for k, v in table.items() if k in parameters})
         except (DPError, TypeError, ValueError) as e:
-            self._about(at, str(e))
+            self._about(at, e)
 
     # ---- values ----
 
@@ -220,45 +256,59 @@ class _Reader:
         """A table of known keys with its numbers read; InputError for a value of a wrong type."""
         table = self._known(at, known)
         for k, v in table.items():
-            names = k in ("rows", "relative_to") and isinstance(v, str)
-            if k in TEXTS and not isinstance(v, str):
-                self._fail((*at, k), f"{k}={typed(v)} must be a text. Hint: {k}='...'")
-            if k in NUMBERS and not names and not _is_number(v):
-                self._fail((*at, k), f"{k}={typed(v)} must be a number. Hint: {k}=0.5")
-            if k in ("groupby", "unit", "outputs") and not _is_texts(v):
-                self._fail((*at, k), f"{k}={typed(v)} must be a text or a list of texts. Hint: {k}=['...']")
-            table[k] = v if names or k in TEXTS else _numbers(v)
+            if k in EXACT and not (k == "candidates" and table.get("statistic") == "top_k"):
+                table[k] = _exact(v)
+            kind = KINDS.get(k)
+            if kind is not None and not kind.test(table[k]):
+                self._fail((*at, k), _worded(Arg(k, v), f" must be {kind.words}.", hint=Arg(k, kind.hint)))
         return table
 
-    def _about(self, at: Path, message: str, about: tuple[str, ...] = ()) -> NoReturn:
-        """Fail at the key of a table that a message is about: named in ``about`` or in its text."""
-        table = self._at(at)
-        told = message.split(" Hint:")[0]
-        for name, asked in (
-            () if about else table.get("ask", {}).items()
-        ):  # which of several statistics it is about
-            if f"{asked.get('statistic')}({asked.get('column')!r}" in told:
-                self._about((*at, "ask", name), message)
-        found = [k for k in about if k in table]
-        found += [k for k in table if re.search(rf"\b{re.escape(k)}(=|\[\d+\])", told)]
-        spoken = [(m.start(), k) for k in table if (m := re.search(rf"\b{re.escape(k)}\b", told))]
-        found += [k for _, k in sorted(spoken) if k in ("column", "bounds", "keys", "unit", "mechanism")]
+    def _about(
+        self, at: Path, cause: object, about: tuple[str, ...] = (), *, missing: bool = False
+    ) -> NoReturn:
+        """Fail at the key of a table that a message is about: the parameters that it names, or what was typed."""
+        table, said = self._at(at), message(cause)
+        told = IN_FILE.join(said.said)
+        asked = table.get("ask", {})
+        for name in () if about or not isinstance(asked, dict) else asked:  # which of several statistics
+            if f"{asked[name].get('statistic')}({asked[name].get('column')!r}" in told:
+                self._about((*at, "ask", name), said, missing=missing)
+        names, words = _named(said), told.replace("(", " ").replace(")", " ").replace(":", " ").split()
+        found = [k for k in about if k in table] + [k for k in table if k in names]
+        found += [w for w in words if w in table and w in ("column", "bounds", "keys", "unit", "mechanism")]
         found += [k for k, v in table.items() if isinstance(v, str) and k != "name" and repr(v) in told]
         found += [k for k in ("statistic",) if k in table]
-        self._fail((*at, *_item(found[0], table[found[0]], told)) if found else at, message)
+        path = (*at, *_item(found[0], table[found[0]], names, told)) if found else at
+        self._fail(path, said, missing=missing)
 
-    def _fail(self, at: Path, message: str) -> NoReturn:
+    def _fail(self, at: Path, cause: object, *, missing: bool = False) -> NoReturn:
         """Raise InputError with the line of ``at``, or of the nearest table around it."""
         while at and at not in self.lines:
             at = at[:-1]
-        raise InputError(f"{self.name}:{self.lines.get(at, 1)}: {in_file(message)}") from None
+        raise FileError(f"{self.name}:{self.lines.get(at, 1)}", cause, missing=missing) from None
 
 
-def _item(key: str, value: Any, told: str) -> Path:
+def _worded(*said: Any, hint: Any) -> Message:
+    return Message(said, (hint,))
+
+
+def _named(said: Message) -> dict[str, int | None]:
+    """The parameters that a message names, each with the place in its list if it is one item."""
+    found: dict[str, int | None] = {}
+    for p in said.said:
+        if isinstance(p, Arg):
+            name, _, place = p.name.removesuffix("]").partition("[")
+            found.setdefault(name, int(place) if place.isdecimal() else None)
+        elif isinstance(p, Message):
+            found = {**_named(p), **found}
+    return found
+
+
+def _item(key: str, value: Any, names: Mapping[str, int | None], told: str) -> Path:
     """The key, or the item of its list or table that a message names by place or by text."""
-    place = re.search(rf"\b{re.escape(key)}\[(\d+)\]", told)
+    place = names.get(key)
     if place is not None:
-        return (key, int(place[1]))
+        return (key, place)
     inner = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
     named = [i for i, x in inner if any(isinstance(t, str) and f"{t}'" in told for t in (i, x))]
     return (key, *named[:1])
@@ -269,98 +319,14 @@ def _parameters(verb: str) -> tuple[str, ...]:
     return tuple(p for p in inspect.signature(STATISTICS[verb].ask).parameters if p != "eps")
 
 
-def _is_number(v: Any) -> bool:
-    if isinstance(v, str):
-        return _FRACTION.fullmatch(v) is not None
-    return isinstance(v, int | float) and not isinstance(v, bool)
-
-
-def _is_texts(v: Any) -> bool:
-    return isinstance(v, str) or (isinstance(v, list) and all(isinstance(x, str) for x in v))
-
-
-def _numbers(v: Any) -> Any:
+def _exact(v: Any) -> Any:
     """Texts such as "1/3" as fractions, in lists too."""
     if isinstance(v, list):
-        return [_numbers(x) for x in v]
-    return Fraction(v) if isinstance(v, str) and _FRACTION.fullmatch(v) else v
+        return [_exact(x) for x in v]
+    short = isinstance(v, str) and len(v) <= 1000 and _FRACTION.fullmatch(v)
+    return Fraction(v) if short else v
 
 
 def _tuples(v: Any) -> Any:
     """Lists in a list (keys of several columns) are tuples."""
     return [tuple(x) if isinstance(x, list) else x for x in v] if isinstance(v, list) else v
-
-
-def dump(plan: Any, path: str | os.PathLike[str]) -> None:
-    """Write a plan as a release file; see ``BudgetPlan.to_release_file``."""
-    target = os.path.abspath(os.fspath(path))
-
-    def moved(typed: str) -> str:
-        """A relative path, seen from the release file."""
-        if os.path.isabs(typed):
-            return typed
-        return os.path.relpath(os.path.join(plan._folder, typed), os.path.dirname(target))
-
-    frames = [n for n, s in plan._given.items() if not isinstance(s, Named)]
-    if frames:
-        raise InputError(
-            f"The source {frames[0]!r} is a frame, and a release file names files or tables. Hint: write it as"
-            f" parquet and make the plan with sources={{{frames[0]!r}: 'people.parquet'}}"
-        )
-    sources = {n: s.written(moved) for n, s in plan._given.items()}
-    alone = list(sources) == ["data"]
-    document: dict[str, Any] = {"source": sources["data"]} if alone else {"sources": sources}
-    if plan._name is not None:
-        document = {"name": plan._name, **document}
-    budget = {**plan._typed, "ledger": None if plan._session.ledger is None else moved(plan._typed["ledger"])}
-    document["budget"] = {k: _plain(v) for k, v in budget.items() if v is not None}
-    document["query"] = [_written(n, q, moved) for n, q in plan.queries.items()]
-    try:
-        text = to_toml(document)
-    except TypeError as e:
-        raise InputError(f"The plan has a value that no file holds: {e}. Hint: keys from a file") from None
-    write_atomic(target, text.encode())
-
-
-def _written(name: str, q: Query, moved: Callable[[str], str]) -> dict[str, Any]:
-    table: dict[str, Any] = {"name": name}
-    if len(q.statistics) == 1 and q.statistics[0].name is None:
-        table |= _asked(name, q.statistics[0])
-    elif q.statistics:
-        table["ask"] = {a.name or a.default_name: _asked(name, a) for a in q.statistics}
-    given = {
-        "source": q.source,
-        "groupby": list(q.groupby) or None,
-        "keys": moved(q.keys) if isinstance(q.keys, str) and q.keys.endswith(KEY_FILES) else _plain(q.keys),
-        **{k: getattr(q, k) for k in (*AMOUNTS, "weight", "rows", "relative_to")},
-        **{k: _plain(v) for k, v in q.options.items()},
-        "outputs": [moved(p) for p in q.outputs] or None,
-    }
-    return table | {k: v for k, v in given.items() if v is not None}
-
-
-def _asked(name: str, a: Aggregate) -> dict[str, Any]:
-    """A statistic as keys of a file: every parameter of its function that is not at its default."""
-    make = STATISTICS[a.verb].ask if a.verb in STATISTICS else None
-    parameters = {} if make is None else inspect.signature(make).parameters
-    given = {k: v for k, p in parameters.items() if (v := a.argument(k)) not in (p.default, None)}
-    try:
-        same = make is not None and replace(make(**given), name=a.name) == a
-    except (DPError, TypeError):
-        same = False
-    if not same:
-        raise QueryError(name, f"{a.describe()} can't be written to a file. Hint: a statistic of dpframe")
-    return {"statistic": a.verb, **{k: _plain(v) for k, v in given.items()}}
-
-
-def _plain(v: Any) -> Any:
-    """Values as TOML has them; what it lacks is refused when it is written."""
-    if isinstance(v, Public):
-        v = v.values.to_list() if hasattr(v.values, "to_list") else v.values
-    if isinstance(v, np.generic):
-        return v.item()
-    if isinstance(v, Mapping):
-        return {str(k): _plain(x) for k, x in v.items()}
-    if isinstance(v, type) and issubclass(v, enum.Enum):
-        return [m.value for m in v]
-    return [_plain(x) for x in v] if isinstance(v, list | tuple | range) else v

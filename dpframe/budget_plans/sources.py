@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.budget_plans.engine_uri import EngineTable, is_uri
-from dpframe.errors import InputError, did_you_mean, typed
+from dpframe.errors import Arg, InputError, did_you_mean, typed
 from dpframe.frames.columns import Column
 from dpframe.frames.public import Public, public
 
@@ -36,15 +36,19 @@ _READ: dict[str, Any] = {  # CSV holds text; a cell that is not of its type is m
 }
 
 
+class MissingFile(InputError):
+    """A file that is to be read is not there, or not readable: it may come."""
+
+
 class SourceError(InputError):
     """Something is wrong with a source; ``source`` is its name."""
 
-    def __init__(self, source: str, message: str) -> None:
-        super().__init__(f"source {source!r}: {message}")
-        self.source, self.message = source, message
+    def __init__(self, source: str, cause: Exception) -> None:
+        super().__init__(f"source {source!r}: ", cause)
+        self.source, self.cause = source, cause
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (SourceError, (self.source, self.message))
+        return (SourceError, (self.source, self.cause))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ class Files:
         paths = [place(p) for p in self.paths]
         for p in paths:
             if not os.path.isfile(p) or not os.access(p, os.R_OK):
-                raise InputError(
+                raise MissingFile(
                     f"There is no readable file {p!r}. Hint: the path of a .parquet or .csv file"
                 )
         csv = {p.endswith(".csv") for p in paths}
@@ -96,15 +100,21 @@ class Files:
             )
         if not csv.pop():
             if self.types:
-                raise InputError("types= is for CSV; a parquet file has types of its own. Hint: leave it out")
+                raise InputError(
+                    Arg("types"), " is for CSV; a parquet file has types of its own.", hint="leave it out"
+                )
             _alike(paths, [_schema(p, pl.read_parquet_schema) for p in paths])
             return pl.scan_parquet(paths)
         columns = _alike(paths, [_schema(p, _header) for p in paths])
         for name, kind in self.types.items():
             if name not in columns:
-                raise InputError(f"types= names {name!r}, which is no column. {did_you_mean(name, columns)}")
+                raise InputError(
+                    Arg("types"), f" names {name!r}, which is no column. {did_you_mean(name, columns)}"
+                )
             if kind not in _READ:
-                raise InputError(f"types= has {name} = {typed(kind)}. {did_you_mean(str(kind), _READ)}")
+                raise InputError(
+                    Arg("types"), f" has {name} = {typed(kind)}. {did_you_mean(str(kind), _READ)}"
+                )
         table = pl.scan_csv(paths, infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy")
         return table.with_columns(read_as(pl.col(n), kind).alias(n) for n, kind in self.types.items())
 
@@ -127,7 +137,9 @@ def read_keys(path: str, columns: Sequence[Column]) -> Public:
         The message names the row: the file is public.
     """
     if not os.path.isfile(path) or not os.access(path, os.R_OK):
-        raise InputError(f"keys= names {path!r}, which is no readable file. Hint: keys=['a', 'b']")
+        raise InputError(
+            Arg("keys"), f" names {path!r}, which is no readable file.", hint=Arg("keys", ["a", "b"])
+        )
     names = [str(c.name) for c in columns]
     if path.endswith(".parquet"):
         table = pl.scan_parquet(path)
@@ -135,7 +147,7 @@ def read_keys(path: str, columns: Sequence[Column]) -> Public:
         table = pl.scan_csv(path, infer_schema=False)
     elif len(names) > 1:
         raise InputError(
-            "keys= of several columns need a .csv or .parquet file. Hint: a header with the names"
+            Arg("keys"), " of several columns need a .csv or .parquet file.", hint="a header with the names"
         )
     else:
         with open(path, encoding="utf-8") as f:
@@ -143,7 +155,9 @@ def read_keys(path: str, columns: Sequence[Column]) -> Public:
     there = list(_schema(path, lambda _: table.collect_schema()))
     for n in names:
         if n not in there:
-            raise InputError(f"keys= names {path!r}, which has no column {n!r}. {did_you_mean(n, there)}")
+            raise InputError(
+                Arg("keys"), f" names {path!r}, which has no column {n!r}. {did_you_mean(n, there)}"
+            )
     keys = table.select(names).collect()
     if path.endswith(".parquet"):
         return public(keys)
@@ -154,8 +168,9 @@ def read_keys(path: str, columns: Sequence[Column]) -> Public:
         wrong = (read.is_null() & keys[n].is_not_null()).arg_true()
         if len(wrong):
             raise InputError(
-                f"keys= names {path!r}, whose entry {int(wrong[0]) + 1} is no {kind}, the type of {n!r}."
-                " Hint: write it as the column has it"
+                Arg("keys"),
+                f" names {path!r}, whose entry {int(wrong[0]) + 1} is no {kind}, the type of {n!r}.",
+                hint="write it as the column has it",
             )
         out.append(read)
     return public(pl.DataFrame(out))
@@ -165,11 +180,14 @@ def located(path: str, folder: str, scope: str | None) -> str:
     """A typed path in its folder, with the scope filled in."""
     if "{scope}" in path:
         if scope is None:
-            raise InputError(f"{path!r} has a place for a scope, and none is given. Hint: scope='2026-11-29'")
+            raise InputError(
+                f"{path!r} has a place for a scope, and none is given.", hint=Arg("scope", "2026-11-29")
+            )
         if not isinstance(scope, str) or not _PART.fullmatch(scope):
             raise InputError(
-                f"scope={typed(scope)} is part of a path, so it may hold letters, digits, '.', '-' and '_' only."
-                " Hint: scope='2026-11-29'"
+                Arg("scope", scope),
+                " is part of a path, so it may hold letters, digits, '.', '-' and '_' only.",
+                hint=Arg("scope", "2026-11-29"),
             )
         path = path.replace("{scope}", scope)
     return os.path.join(folder, path)

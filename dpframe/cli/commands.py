@@ -31,7 +31,7 @@ import polars as pl
 from dpframe._version import __version__
 from dpframe.base.progress import Progress
 from dpframe.budget_plans.budget_plan import BudgetPlan
-from dpframe.budget_plans.wording import in_command, in_file, scope_in_command
+from dpframe.budget_plans.wording import IN_COMMAND, IN_RUN
 from dpframe.cli import ledger as ledger_commands
 from dpframe.errors import (
     BudgetExceeded,
@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 done, 1 internal error, 2 wrong arguments or file, 3 budget exceeded, 4 ledger"
         " fault, 5 failed while releasing, 6 not the approved plan, 7 an audit failed, 130 interrupted.",
     )
-    parser.set_defaults(words=in_command)
+    parser.set_defaults(words=IN_COMMAND.message)
     parser.add_argument("--version", action="version", version=f"dpframe {__version__}")
     commands = parser.add_subparsers(required=True, metavar="{plan,run,ledger,audit,demo}")
 
@@ -107,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     for p in (plan, run):
         p.add_argument("file", metavar="release.toml")
         p.add_argument("--scope", help="the ledger's scope; stands for {scope} in the file's paths")
-        p.set_defaults(words=lambda e: scope_in_command(in_file(e)))
+        p.set_defaults(words=IN_RUN.message)
     plan.set_defaults(command=_plan)
     run.add_argument("--approved", metavar="FINGERPRINT", help="refuse unless the plan has this fingerprint")
     run.set_defaults(command=_run)

@@ -7,7 +7,7 @@ import sys
 from fractions import Fraction
 from typing import Any
 
-from dpframe.errors import InputError, show
+from dpframe.errors import Arg, Call, InputError, show
 
 
 def add(commands: Any) -> None:
@@ -126,7 +126,7 @@ def _number(text: str | None, name: str) -> Fraction | None:
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise InputError(f"{name}={text!r} is no number. Hint: {name}=0.5") from None
+        raise InputError(Arg(name, text), " is no number.", hint=Arg(name, 0.5)) from None
 
 
 def _part(text: str | None, name: str) -> dict[str, Fraction | None] | None:
@@ -135,5 +135,5 @@ def _part(text: str | None, name: str) -> dict[str, Fraction | None] | None:
         return None
     pairs = [p.partition("=") for p in text.split(",")]
     if not all(sign and value for _, sign, value in pairs):
-        raise InputError(f"{name}={text!r} is no budget. Hint: {name}=dict(eps=0.1, delta=1e-8)")
+        raise InputError(Arg(name, text), " is no budget.", hint=Arg(name, Call("dict", eps=0.1, delta=1e-8)))
     return {k.strip().replace("-", "_"): _number(v.strip(), k.strip()) for k, _, v in pairs}

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from dpframe.errors import InputError, did_you_mean
+from dpframe.errors import Arg, InputError, did_you_mean
 from dpframe.frames.columns import Column
 
 CODED = ("categorical", "interval", "object")  # cells are looked up one by one, not compared by dtype
@@ -150,8 +150,9 @@ def _same_type(column: Column, values: list[Any]) -> None:
         return
     if len(kinds) > 1:
         raise InputError(
-            f"keys= of {column.name!r} mixes {' and '.join(sorted(kinds))}; a group must be one value of one"
-            f" type. Hint: write every key as the column has it ({column.text})."
+            Arg("keys"),
+            f" of {column.name!r} mixes {' and '.join(sorted(kinds))}; a group must be one value of one type.",
+            hint=f"write every key as the column has it ({column.text}).",
         )
 
 
@@ -179,8 +180,8 @@ def _convert(column: Column, v: Any) -> Any:
             return v
         if isinstance(v, str):
             raise InputError(
-                f"keys= of {column.name!r} lists {v!r}, which its {column.text} does not have."
-                f" {did_you_mean(v, column.native.categories)}"
+                Arg("keys"),
+                f" of {column.name!r} lists {v!r}, which its {column.text} does not have. {did_you_mean(v, column.native.categories)}",
             )
     elif kind == "decimal":
         if isinstance(v, int | Decimal) and not isinstance(v, bool):

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from dpframe.errors import InputError, did_you_mean, typed
+from dpframe.errors import Arg, Call, Code, InputError, did_you_mean, typed
 from dpframe.frames.columns import Column
 from dpframe.frames.key_types import KeyColumn, key_column
 from dpframe.frames.public import Public
@@ -64,8 +64,9 @@ def key_table(by: tuple[Hashable, ...], types: tuple[Column, ...], keys: Any) ->
         where = int(table.is_duplicated().arg_true()[0])
         twice = tuple(v[where] for v in listed)
         raise InputError(
-            f"keys= lists {twice[0] if len(twice) == 1 else twice!r} more than once; each group is released"
-            " once. Hint: keys=list(dict.fromkeys(keys))"
+            Arg("keys"),
+            f" lists {twice[0] if len(twice) == 1 else twice!r} more than once; each group is released once.",
+            hint=Arg("keys", Call("list", Call("dict.fromkeys", Code("keys")))),
         )
     return KeyTable(columns, size, _fingerprint(columns, hashes))
 
@@ -96,8 +97,14 @@ def _columns_of_values(by: tuple[Hashable, ...], types: tuple[Column, ...], keys
     for v in values:
         if not isinstance(v, tuple | list) or len(v) != len(by):
             raise InputError(
-                f"keys= for {len(by)} grouping columns must list tuples of {len(by)} values; got {v!r}. Hint:"
-                f" keys=[({', '.join('...' for _ in by)})], or keys={{{by[0]!r}: [...], ...}} for every combination."
+                Arg("keys"),
+                f" for {len(by)} grouping columns must list tuples of {len(by)} values; got {v!r}.",
+                hint=(
+                    Arg("keys", [Code(", ".join("..." for _ in by))]),
+                    ", or ",
+                    Arg("keys", {by[0]: [...], ...: ...}),
+                    " for every combination.",
+                ),
             )
     return [[v[i] for v in values] for i in range(len(by))]
 
@@ -106,12 +113,13 @@ def _from_mapping(by: tuple[Hashable, ...], types: tuple[Column, ...], keys: Map
     for name in keys:
         if name not in by:
             raise InputError(
-                f"keys= has {name!r}, which is not a grouping column. {did_you_mean(str(name), map(str, by))}"
+                Arg("keys"),
+                f" has {name!r}, which is not a grouping column. {did_you_mean(str(name), map(str, by))}",
             )
     missing = [b for b in by if b not in keys]
     if missing:
         raise InputError(
-            f"keys= lacks the grouping column {missing[0]!r}. Hint: keys={{{missing[0]!r}: [...]}}"
+            Arg("keys"), f" lacks the grouping column {missing[0]!r}.", hint=Arg("keys", {missing[0]: [...]})
         )
     lists: list[Sequence[Any]] = []
     for b, t in zip(by, types):
@@ -129,8 +137,9 @@ def _cross(by: tuple[Hashable, ...], lists: list[Sequence[Any]]) -> list[Sequenc
     size = math.prod(len(x) for x in lists)
     if size > MOST_KEYS:
         raise InputError(
-            f"keys= makes {size:,} combinations of {', '.join(map(repr, by))}; at most {MOST_KEYS:,} are held."
-            " Hint: list the tuples that you need, or release each grouping column on its own."
+            Arg("keys"),
+            f" makes {size:,} combinations of {', '.join(map(repr, by))}; at most {MOST_KEYS:,} are held.",
+            hint="list the tuples that you need, or release each grouping column on its own.",
         )
     if len(lists) == 1:
         return lists
@@ -153,20 +162,28 @@ def _literals(by: tuple[Hashable, ...], keys: Any, what: str) -> Sequence[Any]:
             raise _too_many(what, len(keys))
         return keys
     if isinstance(keys, set | frozenset):
-        raise InputError(f"{what} is a set, which has no order to release groups in. Hint: sorted(keys)")
+        raise InputError(
+            f"{what} is a set, which has no order to release groups in.", hint=Call("sorted", Code("keys"))
+        )
     if isinstance(keys, list | tuple):
         if len(keys) > MOST_KEYS:
             raise _too_many(what, len(keys))
         return keys
     if isinstance(keys, str):
         raise InputError(
-            f"{what}={keys!r} is one string. Hint: keys=[{keys!r}], or keys='declared' for a pl.Enum column."
+            Arg(what, keys),
+            " is one string.",
+            hint=(Arg("keys", [keys]), ", or ", Arg("keys", "declared"), " for a pl.Enum column."),
         )
     column = f"{by[0]!r}" if len(by) == 1 else "these columns"
     raise InputError(
-        f"{what} is of type {type(keys).__name__}. Keys read from the data would reveal which groups exist, so"
-        f" lists are typed, and anything else must be declared. Hint: keys=[...] with the values of {column},"
-        " or keys=dp.public(...) if it comes from a public source such as a code book or an earlier release."
+        f"{what} is of type {type(keys).__name__}. Keys read from the data would reveal which groups exist, so lists are typed, and anything else must be declared.",
+        hint=(
+            Arg("keys", [...]),
+            f" with the values of {column}, or ",
+            Arg("keys", Call("dp.public", ...)),
+            " if it comes from a public source such as a code book or an earlier release.",
+        ),
     )
 
 
@@ -179,8 +196,8 @@ def _too_many(what: str, n: int) -> InputError:
 def _unwrap(by: tuple[Hashable, ...], values: Any) -> list[Sequence[Any]]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable | pl.LazyFrame):
         raise InputError(
-            f"dp.public() takes a Series, Index, array, list or frame, not {typed(values)}. Hint:"
-            " dp.public(codebook['icd'])"
+            f"dp.public() takes a Series, Index, array, list or frame, not {typed(values)}.",
+            hint=Call("dp.public", Code("codebook['icd']")),
         )
     if isinstance(values, pl.LazyFrame):
         values = values.collect()
@@ -211,15 +228,24 @@ def _declared(column: Column) -> Sequence[Any]:
         return list(column.native.categories)
     if column.kind == "categorical" and column.native.kind == "interval":
         raise InputError(
-            f"{column.name!r} is a {column.text}; its edges may come from the data. Hint:"
-            " pd.cut(x, [0, 18, 65]) and keys=list(pd.IntervalIndex.from_breaks([0, 18, 65])), with edges you type"
+            f"{column.name!r} is a {column.text}; its edges may come from the data.",
+            hint=(
+                Call("pd.cut", Code("x"), [0, 18, 65]),
+                " and ",
+                Arg("keys", Call("list", Call("pd.IntervalIndex.from_breaks", [0, 18, 65]))),
+                ", with edges you type",
+            ),
         )
     if column.kind == "categorical":
         raise InputError(
-            f"{column.name!r} is a {column.text}, whose categories come from the data. Hint:"
-            f" keys=dp.public(df[{column.name!r}].cat.categories) if they are public, or list them."
+            f"{column.name!r} is a {column.text}, whose categories come from the data.",
+            hint=(
+                Arg("keys", Call("dp.public", Code(f"df[{column.name!r}].cat.categories"))),
+                " if they are public, or list them.",
+            ),
         )
     raise InputError(
-        f"keys='declared' needs a column whose dtype declares its values (pl.Enum); {column.name!r} is"
-        f" {column.text}. Hint: keys=[...]"
+        Arg("keys", "declared"),
+        f" needs a column whose dtype declares its values (pl.Enum); {column.name!r} is {column.text}.",
+        hint=Arg("keys", [...]),
     )

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpframe.errors import InputError, show
+from dpframe.errors import Arg, InputError
 from dpframe.frames.bins import Cuts, Steps, Tally, nearest
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Measure
@@ -82,8 +82,9 @@ def ladder(column: Column, low: Fraction, high: Fraction) -> Ladder:
         first, final = -((-low) // 1), high // 1
         if first > final or max(abs(first), abs(final)) > _WHOLE:
             raise InputError(
-                f"bounds=({show(low)}, {show(high)}) of {column.name!r}, an integer column, must hold integers up to 2**53."
-                " Hint: bounds=(0, 100)"
+                Arg("bounds", (low, high)),
+                f" of {column.name!r}, an integer column, must hold integers up to 2**53.",
+                hint=Arg("bounds", (0, 100)),
             )
         step = 1
         while (final - first) // step >= FINEST:
@@ -91,8 +92,9 @@ def ladder(column: Column, low: Fraction, high: Fraction) -> Ladder:
         return Ladder(Fraction(first), Fraction(step), int((final - first) // step), True)
     if not Fraction(1, 2**900) <= far <= 2**900 or high - low < far / 2**36:
         raise InputError(
-            f"bounds=({show(low)}, {show(high)}) of {column.name!r} can't be cut into {FINEST:,} steps that floats tell"
-            " apart. Hint: bounds=(0, 100), or candidates=[...]"
+            Arg("bounds", (low, high)),
+            f" of {column.name!r} can't be cut into {FINEST:,} steps that floats tell apart.",
+            hint=(Arg("bounds", (0, 100)), ", or ", Arg("candidates", [...])),
         )
     return Ladder(low, (high - low) / FINEST, FINEST, False)
 

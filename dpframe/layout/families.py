@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpframe.errors import InputError, show
+from dpframe.errors import Arg, InputError
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Axis, Ball, Measure
@@ -145,15 +145,16 @@ def _check_squares(name: Hashable, bounds: Bounds | None) -> None:
     """Refuse bounds whose squares are beyond float64, which answers are given in."""
     if bounds is not None and not Fraction(1, 2**450) <= max(map(abs, bounds)) <= 2**450:
         raise InputError(
-            f"bounds=({show(bounds[0])}, {show(bounds[1])}) of {name!r} are squared here, and so must lie within"
-            " 2**-450 to 2**450. Hint: divide the column by a constant first"
+            Arg("bounds", (bounds[0], bounds[1])),
+            f" of {name!r} are squared here, and so must lie within 2**-450 to 2**450.",
+            hint="divide the column by a constant first",
         )
 
 
 def _vector(family: Family, start: int) -> tuple[Layout, Measure]:
     """Privacy: norm/step <= 2**25 with at most 2**12 components, so exact squared norms stay below 2**63."""
     if not Fraction(1, 2**300) <= family.norm <= 2**300:
-        raise InputError(f"norm={show(family.norm)} is outside 2**-300 to 2**300. Hint: norm=1")
+        raise InputError(Arg("norm", family.norm), " is outside 2**-300 to 2**300.", hint=Arg("norm", 1))
     step = Fraction(2) ** (log2_ceil(family.norm) - 25)
     reach = int(family.norm / step)
     if family.dims:

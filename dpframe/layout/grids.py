@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from dpframe.errors import InputError, show
+from dpframe.errors import Arg, InputError
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Axis
 
@@ -78,12 +78,15 @@ def make_grid(
     span, far = high - low, max(abs(low), abs(high))
     if not Fraction(1, 2**900) <= far <= 2**900:
         raise InputError(
-            f"bounds=({show(low)}, {show(high)}) of {column.name!r} are outside 2**-900 to 2**900. Hint: bounds=(0, 1e6)"
+            Arg("bounds", (low, high)),
+            f" of {column.name!r} are outside 2**-900 to 2**900.",
+            hint=Arg("bounds", (0, 1e6)),
         )
     if span < far / 2**40:
         raise InputError(
-            f"bounds=({show(low)}, {show(high)}) of {column.name!r} are closer than a 2**-40 part of their size."
-            " Hint: subtract a constant from the column first."
+            Arg("bounds", (low, high)),
+            f" of {column.name!r} are closer than a 2**-40 part of their size.",
+            hint="subtract a constant from the column first.",
         )
     room = max(span, far) if sum_alone else span
     whole = column.kind in ("int", "bool") and low.denominator == high.denominator == 1

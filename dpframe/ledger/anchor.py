@@ -15,7 +15,7 @@ import os
 from dataclasses import dataclass
 
 from dpframe.accounting.claims import Head
-from dpframe.errors import LedgerError
+from dpframe.errors import Call, Code, InPython, LedgerError
 
 FORMAT = 1
 
@@ -35,8 +35,11 @@ def read(path: str) -> Mark:
             data = f.read(4096)
     except FileNotFoundError:
         raise LedgerError(
-            f"The anchor {path} is missing, so nobody can tell whether the ledger is the newest. Nothing was"
-            " released. Hint: put the anchor back beside the ledger, or name its place: dp.Ledger(path, anchor=...)"
+            f"The anchor {path} is missing, so nobody can tell whether the ledger is the newest. Nothing was released.",
+            hint=(
+                "put the anchor back beside the ledger, or name its place: ",
+                Call("dp.Ledger", Code("path"), anchor=...),
+            ),
         ) from None
     except OSError as e:
         raise LedgerError(
@@ -77,7 +80,11 @@ def write(path: str, mark: Mark, *, new: bool = False) -> None:
     except OSError as e:
         raise LedgerError(
             f"The anchor {path} can't be written ({e.strerror}). Nothing was released; what was charged stays"
-            " charged. Hint: make room or give write permission, then ask again with the same request_id"
+            " charged.",
+            hint=(
+                "make room or give write permission, then ",
+                InPython("ask again with the same request_id", "run again"),
+            ),
         ) from None
 
 

@@ -27,7 +27,7 @@ from dpframe.accounting.events import Cost, Number, least
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Policy
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import InputError, LedgerError, NearNames, did_you_mean, typed
+from dpframe.errors import Arg, Call, Code, InputError, InPython, LedgerError, NearNames, did_you_mean
 from dpframe.ledger import locks
 from dpframe.ledger.declaration import (
     FORMAT,
@@ -141,12 +141,25 @@ class Ledger(NearNames):
         place = place_of(path, "path")
         if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
             raise InputError(
-                f"neighbors={typed(neighbors)} is not a relation. {did_you_mean(str(neighbors), NEIGHBORS)}"
+                Arg("neighbors", neighbors), f" is not a relation. {did_you_mean(str(neighbors), NEIGHBORS)}"
             )
         if (eps is None) == (rho is None):
-            raise InputError("A ledger needs eps= or rho=, one of them. Hint: dp.Ledger.create(path, eps=3)")
+            raise InputError(
+                "A ledger needs ",
+                Arg("eps"),
+                " or ",
+                Arg("rho"),
+                ", one of them.",
+                hint=Call("dp.Ledger.create", Code("path"), eps=3),
+            )
         if lifetime is not None and window is None:
-            raise InputError("lifetime= goes with window=; without one, eps is for life. Hint: window='30d'")
+            raise InputError(
+                Arg("lifetime"),
+                " goes with ",
+                Arg("window"),
+                "; without one, eps is for life.",
+                hint=Arg("window", "30d"),
+            )
         declaration = Declaration(
             FORMAT,
             secrets.token_hex(16),
@@ -199,15 +212,18 @@ class Ledger(NearNames):
         if scope is None:
             if self.per_scope is not None:
                 raise InputError(
-                    f"The ledger {self.path} has a budget for each scope. Hint: scope='2026-11-29', or another name"
+                    f"The ledger {self.path} has a budget for each scope.",
+                    hint=(Arg("scope", "2026-11-29"), ", or another name"),
                 )
             return
         if not isinstance(scope, str) or not scope:
-            raise InputError(f"scope={typed(scope)} must be text. Hint: scope='2026-11-29'")
+            raise InputError(Arg("scope", scope), " must be text.", hint=Arg("scope", "2026-11-29"))
         if self.per_scope is None and self.window is None:
             raise InputError(
-                f"The ledger {self.path} was declared without scopes, so scope={typed(scope)} would have the whole"
-                " budget. Hint: leave scope out, or dp.Ledger.create(..., per_scope=dict(eps=0.1))"
+                f"The ledger {self.path} was declared without scopes, so ",
+                Arg("scope", scope),
+                " would have the whole budget.",
+                hint=("leave scope out, or ", Call("dp.Ledger.create", ..., per_scope=Call("dict", eps=0.1))),
             )
 
     # ---- charging ----
@@ -275,8 +291,8 @@ class Ledger(NearNames):
         charged = self._log.known.charges.get(ticket.sequence)
         if charged is None or charged.release is not None or not self._owns(ticket):
             raise LedgerError(
-                "This charge was answered by somebody else meanwhile; one charge buys one release. Hint: ask again"
-                " with the same request_id"
+                "This charge was answered by somebody else meanwhile; one charge buys one release. ",
+                hint=InPython("ask again with the same request_id", "run again"),
             )
         now = self._log.now()
         self._check_window(charged, now)
@@ -295,8 +311,11 @@ class Ledger(NearNames):
         if not self._log.known.in_window(charged, now):
             raise LedgerError(
                 f"The answer came more than {length(self.window or dt.timedelta(0))} after its charge, so no window"
-                " holds both; it was dropped. The charge stands. Hint: ask again with the same request_id, or make"
-                " the partition anew"
+                " holds both; it was dropped. The charge stands.",
+                hint=(
+                    InPython("ask again with the same request_id", "run again"),
+                    ", or make the partition anew",
+                ),
             )
 
     def fail(self, ticket: Ticket) -> None:

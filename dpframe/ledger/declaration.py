@@ -11,7 +11,7 @@ from typing import Any
 from dpframe.accounting.budgets import read_budget
 from dpframe.accounting.filter import Budget
 from dpframe.accounting.policy import Policy
-from dpframe.errors import InputError, did_you_mean, show, typed
+from dpframe.errors import Arg, Call, InputError, did_you_mean, show
 
 FORMAT = 1
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -57,16 +57,18 @@ def read_part(given: Any, name: str, accountant: str) -> Budget | None:
     """The budget of ``per_scope=`` or ``lifetime=``."""
     if given is None:
         return None
-    hint = f"Hint: {name}=dict(eps=0.1)"
+    hint = Arg(name, Call("dict", eps=0.1))
     if not isinstance(given, dict):
-        raise InputError(f"{name}={typed(given)} must be a dict of budget numbers. {hint}")
+        raise InputError(Arg(name, given), " must be a dict of budget numbers.", hint=hint)
     for k in given:
         if k not in ("eps", "delta", "delta_calls", "rho"):
             raise InputError(
-                f"{name}= has no {k!r}. {did_you_mean(str(k), ('eps', 'delta', 'delta_calls', 'rho'))} {hint}"
+                Arg(name),
+                f" has no {k!r}. {did_you_mean(str(k), ('eps', 'delta', 'delta_calls', 'rho'))}",
+                hint=hint,
             )
     if ("eps" in given) + ("rho" in given) != 1:
-        raise InputError(f"{name}={given!r} needs eps or rho, one of them. {hint}")
+        raise InputError(Arg(name, given), " needs eps or rho, one of them.", hint=hint)
     return read_budget(
         given.get("eps"), given.get("delta"), given.get("delta_calls"), given.get("rho"), accountant
     )
@@ -76,17 +78,21 @@ def read_window(given: Any) -> int | None:
     """A length of time in microseconds: "30d", "12h", "90m", "45s", "2w", or a timedelta."""
     if given is None:
         return None
-    hint, asked = "Hint: window='30d'", typed(given)
+    hint = Arg("window", "30d")
     if isinstance(given, str):
         parts = re.fullmatch(r"(\d{1,6})([smhdw])", given.strip())
         if parts is None:
-            raise InputError(f"window={asked} must be a whole number and one of s, m, h, d, w. {hint}")
-        given = dt.timedelta(**{_UNITS[parts[2]]: int(parts[1])})
-    if not isinstance(given, dt.timedelta):
-        raise InputError(f"window={asked} must be text or a timedelta. {hint}")
-    if given <= dt.timedelta(0):
-        raise InputError(f"window={asked} must be longer than nothing. {hint}")
-    return given // _MICROSECOND
+            raise InputError(
+                Arg("window", given), " must be a whole number and one of s, m, h, d, w.", hint=hint
+            )
+        length = dt.timedelta(**{_UNITS[parts[2]]: int(parts[1])})
+    elif isinstance(given, dt.timedelta):
+        length = given
+    else:
+        raise InputError(Arg("window", given), " must be text or a timedelta.", hint=hint)
+    if length <= dt.timedelta(0):
+        raise InputError(Arg("window", given), " must be longer than nothing.", hint=hint)
+    return length // _MICROSECOND
 
 
 def length(window: dt.timedelta) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from dpframe.accounting.claims import Busy, Claim, Ticket
 from dpframe.accounting.events import Event
 from dpframe.accounting.refusals import exceeded
-from dpframe.errors import InputError, LedgerError, typed
+from dpframe.errors import Arg, Call, Code, InputError, LedgerError
 from dpframe.ledger import locks
 from dpframe.ledger.declaration import length
 from dpframe.ledger.rows import decode, encode
@@ -41,7 +41,15 @@ class Transaction:
         """
         ledger = self._ledger
         if not ledger._log.store.inside:
-            raise LedgerError("This charge is over. Hint: with ledger.charging(scope) as t: t.reserve(claim)")
+            raise LedgerError(
+                "This charge is over.",
+                hint=(
+                    "with ",
+                    Call("ledger.charging", Code("scope")),
+                    " as t: ",
+                    Call("t.reserve", Code("claim")),
+                ),
+            )
         if claim.charge.policy != ledger.policy:
             raise InputError(
                 f"The plan was made for {claim.charge.policy.neighbors}, {claim.charge.policy.unit_name}; the ledger"
@@ -51,7 +59,7 @@ class Transaction:
         request = claim.request_id
         if request is not None and (not isinstance(request, str) or not request):
             raise InputError(
-                f"request_id={typed(request)} must be text. Hint: request_id='arrivals-2026-11-29'"
+                Arg("request_id", request), " must be text.", hint=Arg("request_id", "arrivals-2026-11-29")
             )
         now = ledger._log.now()
         found = None if request is None else ledger._log.known.requests.get((self._scope, request))
@@ -85,9 +93,9 @@ class Transaction:
         event = decode(found.content["event"], Event)
         if found.content["fingerprint"] != claim.fingerprint or event != claim.charge.event:
             raise InputError(
-                f"request_id={claim.request_id!r} was charged for another question, or with other parameters:"
-                f" {found.content['question']} ({found.time.isoformat(' ', 'seconds')}). Nothing was spent. Hint:"
-                " another request_id"
+                Arg("request_id", claim.request_id),
+                f" was charged for another question, or with other parameters: {found.content['question']} ({found.time.isoformat(' ', 'seconds')}). Nothing was spent.",
+                hint="another request_id",
             )
         if found.release is not None:
             payload = ledger._log.store.payload(found.release.digest)

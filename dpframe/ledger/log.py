@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from dpframe._version import __version__
 from dpframe.accounting.claims import Head
 from dpframe.accounting.filter import Budget, State
+from dpframe.errors import Call, Code
 from dpframe.ledger import anchor as anchors
 from dpframe.ledger import locks
 from dpframe.ledger.declaration import FORMAT, Declaration
@@ -128,7 +129,7 @@ class Log:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise broken(self.path, "was closed", "dp.Ledger(path) opens it again")
+            raise broken(self.path, "was closed", (Call("dp.Ledger", Code("path")), " opens it again"))
         if self.store.inside:
             raise broken(self.path, "is in the middle of a charge in this thread", "ask when it is done")
 
@@ -162,7 +163,7 @@ class Log:
             raise broken(
                 self.anchor,
                 "is the anchor of another ledger",
-                "name the right one: dp.Ledger(path, anchor=...)",
+                ("name the right one: ", Call("dp.Ledger", Code("path"), anchor=...)),
             )
         at = mark.head.sequence
         if at >= len(sums.hashes):

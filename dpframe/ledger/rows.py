@@ -18,7 +18,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from dpframe.accounting.claims import Head
-from dpframe.errors import LedgerError
+from dpframe.errors import Hint, LedgerError
 
 GENESIS = "0" * 64
 KINDS = ("open", "charge", "retry", "release")
@@ -39,9 +39,9 @@ class Row:
         return Head(self.sequence, self.hash)
 
 
-def broken(path: str, what: str, hint: str) -> LedgerError:
+def broken(path: str, what: str, hint: Hint) -> LedgerError:
     """The refusal of a ledger that can't be trusted or written."""
-    return LedgerError(f"The ledger {path} {what}. Nothing was released. Hint: {hint}")
+    return LedgerError(f"The ledger {path} {what}. Nothing was released.", hint=hint)
 
 
 class Broken(Exception):

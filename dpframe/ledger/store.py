@@ -13,7 +13,7 @@ import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
-from dpframe.errors import InputError, LedgerError, typed
+from dpframe.errors import Arg, Call, InputError, LedgerError, wrong_type
 from dpframe.ledger import anchor
 from dpframe.ledger.declaration import Declaration
 from dpframe.ledger.rows import Row, broken, digest, encode, make
@@ -90,7 +90,8 @@ class Store:
                 if not self._files
                 else f"was deleted while it was open ({suffix or 'the file'})"
             )
-            hint = f"dp.Ledger.create({self.path!r}, eps=...) makes one" if not self._files else RESTORE
+            made = Call("dp.Ledger.create", self.path, eps=...)
+            hint = RESTORE if self._files else (made, " makes one")
             raise broken(self.path, what, hint) from None
         if s.st_nlink > 1:
             raise broken(
@@ -281,9 +282,11 @@ def _words(e: Exception, patience: float) -> tuple[str, str]:
 def place_of(path: str | os.PathLike[str], name: str) -> str:
     """The file that ``path`` means, wherever the process goes; links are followed, as SQLite does."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise TypeError(f"{name}= takes a path, not a {type(path).__name__}. Hint: {name}='budget.db'")
+        raise wrong_type(
+            Arg(name), f" takes a path, not a {type(path).__name__}.", hint=Arg(name, "budget.db")
+        )
     if not os.fspath(path) or "\0" in os.fspath(path):
-        raise InputError(f"{name}={typed(os.fspath(path))} is no path. Hint: {name}='budget.db'")
+        raise InputError(Arg(name, os.fspath(path)), " is no path.", hint=Arg(name, "budget.db"))
     return os.path.realpath(path)
 
 
@@ -293,8 +296,11 @@ def write_new(path: str, declaration: Declaration) -> None:
     for there in (path, f"{path}-wal", f"{path}-journal", at):
         if os.path.lexists(there):
             raise InputError(
-                f"{there} is there already. Hint: dp.Ledger({path!r}) opens a ledger; if it was deleted, what it held"
-                " stays spent: choose another name, and count it"
+                f"{there} is there already.",
+                hint=(
+                    Call("dp.Ledger", path),
+                    " opens a ledger; if it was deleted, what it held stays spent: choose another name, and count it",
+                ),
             )
     row = make(None, "open", encode(declaration))
     made: list[str] = []

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dpframe.accounting.events import Event
 from dpframe.base.html import Page
-from dpframe.errors import MechanismError
+from dpframe.errors import Arg, MechanismError
 from dpframe.noise.strips import LARGEST_SCALE, SMALLEST_SCALE
 
 Floats = npt.NDArray[np.float64]
@@ -95,7 +95,7 @@ class Noise(Page, ABC):
         """
         if draws != 1:
             raise MechanismError(
-                "This mechanism can't bound the sum of several draws. Hint: mechanism='laplace'"
+                "This mechanism can't bound the sum of several draws.", hint=Arg("mechanism", "laplace")
             )
         return float(self.cdf(-k)) * (1 + 2.0**-40)  # symmetric: P(X >= k) = P(X <= -k)
 

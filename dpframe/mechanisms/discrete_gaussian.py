@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpframe.accounting.events import Event
-from dpframe.errors import MechanismError
+from dpframe.errors import Arg, MechanismError
 from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Shown, Target, checked_scale
 from dpframe.mechanisms.targets import zcdp_sigma
 from dpframe.noise.strips import sampler
@@ -135,8 +135,8 @@ class DiscreteGaussian(Shown):
         """Privacy: sigma = Delta2 / sqrt(2 rho), rounded up."""
         if target.rho is None:
             raise MechanismError(
-                "discrete_gaussian is calibrated by rho alone: the formula for eps and delta does not hold for it."
-                " Hint: rho=0.05, or mechanism='gaussian'"
+                "discrete_gaussian is calibrated by rho alone: the formula for eps and delta does not hold for it.",
+                hint=(Arg("rho", 0.05), ", or ", Arg("mechanism", "gaussian")),
             )
         sigma = zcdp_sigma(sensitivity, target.rho)
         cost = Event(

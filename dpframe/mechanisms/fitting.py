@@ -21,7 +21,7 @@ import numpy as np
 
 from dpframe.accounting.conversion import pure_rho
 from dpframe.accounting.events import Event
-from dpframe.errors import MechanismError
+from dpframe.errors import Arg, MechanismError
 from dpframe.mechanisms.base import Floats, Target
 from dpframe.mechanisms.table import BITS, TableNoise
 from dpframe.mechanisms.targets import approximate
@@ -47,17 +47,18 @@ def asked(sensitivity: Fraction, target: Target, name: str) -> tuple[int, float,
     eps, delta = approximate(name, sensitivity, target)
     if not LEAST_DELTA <= delta < 1:
         raise MechanismError(
-            f"{name} is certified in float64, for delta from {LEAST_DELTA:g} to 1; it was asked for"
-            f" {float(delta):.3g}. Hint: mechanism='gaussian'."
+            f"{name} is certified in float64, for delta from {LEAST_DELTA:g} to 1; it was asked for {float(delta):.3g}.",
+            hint=(Arg("mechanism", "gaussian"), "."),
         )
     if eps > LARGEST_EPS:
         raise MechanismError(
-            f"{name} is fitted number by number, for eps up to {LARGEST_EPS}; it was asked for"
-            f" {float(eps):.6g}. Hint: mechanism='laplace'."
+            f"{name} is fitted number by number, for eps up to {LARGEST_EPS}; it was asked for {float(eps):.6g}.",
+            hint=(Arg("mechanism", "laplace"), "."),
         )
     if sensitivity > 1 << 10:
         raise MechanismError(
-            f"{name} lives on a coarse grid of at most 1024 steps to a sensitivity. Hint: mechanism='laplace'."
+            f"{name} lives on a coarse grid of at most 1024 steps to a sensitivity.",
+            hint=(Arg("mechanism", "laplace"), "."),
         )
     return math.ceil(sensitivity), float(eps), float(delta)
 
@@ -88,7 +89,8 @@ def room(steps: float, name: str) -> int:
     """
     if not steps <= MOST_STEPS:
         raise MechanismError(
-            f"{name} would need a table of more than {MOST_STEPS} steps. Hint: a larger eps, or mechanism='laplace'."
+            f"{name} would need a table of more than {MOST_STEPS} steps.",
+            hint=("a larger eps, or ", Arg("mechanism", "laplace"), "."),
         )
     return math.ceil(steps)
 

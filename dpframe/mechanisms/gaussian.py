@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from dpframe.accounting.conversion import analytic_delta
 from dpframe.accounting.events import Event
-from dpframe.errors import MechanismError
+from dpframe.errors import Arg, MechanismError
 from dpframe.mechanisms.base import (
     Floats,
     Ints,
@@ -129,7 +129,14 @@ class Gaussian(Shown):
             cost = gaussian_cost(target, unit, moving)
         else:
             raise MechanismError(
-                "gaussian noise has no pure guarantee: it needs delta or rho. Hint: delta=1e-6, or rho=0.05,"
-                " or mechanism='laplace'."
+                "gaussian noise has no pure guarantee: it needs delta or rho.",
+                hint=(
+                    Arg("delta", 1e-6),
+                    ", or ",
+                    Arg("rho", 0.05),
+                    ", or ",
+                    Arg("mechanism", "laplace"),
+                    ".",
+                ),
             )
         return RoundedGaussian(checked_scale(sigma, sensitivity, self.name), cost)

@@ -23,7 +23,7 @@ import math
 from fractions import Fraction
 
 from dpframe.accounting.conversion import analytic_delta
-from dpframe.errors import MechanismError
+from dpframe.errors import Arg, Code, MechanismError
 from dpframe.mechanisms.base import Norm, Shown, Target, checked_scale, float_up
 from dpframe.mechanisms.gaussian import RoundedGaussian
 from dpframe.mechanisms.targets import gaussian_cost
@@ -46,16 +46,24 @@ class GaussianClassic(Shown):
         """Privacy: the formula's delta is recomputed, rounded up, and refused where it exceeds the target's."""
         if target.eps is None or target.delta <= 0:
             raise MechanismError(
-                "gaussian_classic is a formula for eps and delta. Hint: delta=1e-6, or mechanism='gaussian'"
-                " for rho, or mechanism='laplace' for a pure guarantee."
+                "gaussian_classic is a formula for eps and delta.",
+                hint=(
+                    Arg("delta", 1e-6),
+                    ", or ",
+                    Arg("mechanism", "gaussian"),
+                    " for rho, or ",
+                    Arg("mechanism", "laplace"),
+                    " for a pure guarantee.",
+                ),
             )
         unit = classic_sigma(target.eps, target.delta)
         true = analytic_delta(unit, float(target.eps))
         if Fraction(true) > target.delta:
             raise MechanismError(
-                f"gaussian_classic under-noises at eps={float(target.eps):.6g}: its textbook formula is proved for"
-                f" eps < 1, and its true delta here is {true:.6g}, not {float(target.delta):.6g}."
-                " Hint: mechanism='gaussian'"
+                "gaussian_classic under-noises at ",
+                Arg("eps", Code(f"{float(target.eps):.6g}")),
+                f": its textbook formula is proved for eps < 1, and its true delta here is {true:.6g}, not {float(target.delta):.6g}.",
+                hint=Arg("mechanism", "gaussian"),
             )
         sigma = checked_scale(Fraction(float_up(sensitivity * Fraction(unit))), sensitivity, self.name)
         return RoundedGaussian(sigma, gaussian_cost(target, Fraction(unit), moving))

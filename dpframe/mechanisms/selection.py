@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpframe.accounting.events import rational
-from dpframe.errors import InputError, typed
+from dpframe.errors import Arg, Call, Code, InputError, typed
 from dpframe.mechanisms.base import Ints
 from dpframe.noise import source
 from dpframe.noise.exponentials import exp_minus, fixed_exp_minus
@@ -160,7 +160,9 @@ def _exponents(utilities: Utilities, sensitivity: object, eps: object, monotone:
     e, size = rational(eps, "eps"), rational(sensitivity, "sensitivity")
     listed = utilities.tolist() if isinstance(utilities, np.ndarray) else list(utilities)
     if not listed:
-        raise InputError("There is nothing to choose from: utilities= is empty. Hint: list the candidates")
+        raise InputError(
+            "There is nothing to choose from: ", Arg("utilities"), " is empty.", hint="list the candidates"
+        )
     exact = [_exact(u) for u in listed]
     top = max(exact)
     return _Exponents([top - u for u in exact], e / size / (1 if monotone else 2))
@@ -172,8 +174,9 @@ def _exact(u: object) -> Exact:
     if isinstance(u, int | Fraction) and not isinstance(u, bool):
         return u
     raise InputError(
-        f"utilities= holds {typed(u)} ({type(u).__name__}); an exact draw needs integers or Fractions."
-        " Hint: fractions.Fraction(u)"
+        Arg("utilities"),
+        f" holds {typed(u)} ({type(u).__name__}); an exact draw needs integers or Fractions.",
+        hint=Call("fractions.Fraction", Code("u")),
     )
 
 

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpframe.accounting.events import Event
-from dpframe.errors import MechanismError
+from dpframe.errors import Arg, MechanismError
 from dpframe.mechanisms.base import Floats, Ints, Noise, Norm, Shown, Target, checked_scale
 from dpframe.mechanisms.targets import pure
 from dpframe.noise import source
@@ -147,8 +147,8 @@ class Staircase(Shown):
         width = math.ceil(sensitivity)
         if width > WIDEST_LEVEL:
             raise MechanismError(
-                f"staircase is made for sensitivities of at most {WIDEST_LEVEL} steps, not {width}."
-                " Hint: mechanism='laplace', or a coarser grid."
+                f"staircase is made for sensitivities of at most {WIDEST_LEVEL} steps, not {width}.",
+                hint=(Arg("mechanism", "laplace"), ", or a coarser grid."),
             )
         levels = checked_scale(1 / eps, sensitivity, self.name)
         near = np.arange(1, width + 1, dtype=np.float64)

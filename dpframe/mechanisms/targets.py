@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from dpframe.accounting.conversion import eps_of_pure_rho, pure_rho
 from dpframe.accounting.events import Event, round_up
-from dpframe.errors import MechanismError
+from dpframe.errors import Arg, MechanismError
 from dpframe.mechanisms.base import Target, float_up, sqrt_up
 
 
@@ -28,9 +28,9 @@ def pure(name: str, target: Target, kind: str, steps: int = 0, moving: int = 0) 
         eps = eps_of_pure_rho(target.rho)
         cost = Event(None, Fraction(0), target.rho, None, kind, steps, moving)
     else:
-        raise MechanismError(f"{name} needs eps or rho. Hint: eps=1")
+        raise MechanismError(f"{name} needs eps or rho.", hint=Arg("eps", 1))
     if eps <= 0:
-        raise MechanismError(f"The target is too small to draw {name} noise for. Hint: eps=1")
+        raise MechanismError(f"The target is too small to draw {name} noise for.", hint=Arg("eps", 1))
     return eps, cost
 
 
@@ -58,10 +58,12 @@ def approximate(name: str, sensitivity: Fraction, target: Target) -> tuple[Fract
         raise MechanismError(f"{name} was asked for noise at sensitivity {sensitivity}.")
     if target.eps is None:
         raise MechanismError(
-            f"{name} has no rho guarantee: it needs eps and delta. Hint: eps=1, delta=1e-6, or mechanism='gaussian'."
+            f"{name} has no rho guarantee: it needs eps and delta.",
+            hint=(Arg("eps", 1), ", ", Arg("delta", 1e-6), ", or ", Arg("mechanism", "gaussian"), "."),
         )
     if target.delta <= 0:
         raise MechanismError(
-            f"{name} noise has no pure guarantee: it needs a delta. Hint: delta=1e-6, or mechanism='laplace'."
+            f"{name} noise has no pure guarantee: it needs a delta.",
+            hint=(Arg("delta", 1e-6), ", or ", Arg("mechanism", "laplace"), "."),
         )
     return target.eps, target.delta

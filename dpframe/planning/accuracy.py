@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting.policy import Policy
-from dpframe.errors import InputError
+from dpframe.errors import Arg, Code, InputError
 from dpframe.mechanisms.base import Target
 from dpframe.planning.plan import Plan
 from dpframe.planning.planner import make_plan
@@ -26,8 +26,11 @@ def solve_error(request: Request, source: Any, policy: Policy, error: float, row
         values = list(errors.values()) if isinstance(errors, dict) else [errors]
         if any(v is None for v in values):
             raise InputError(
-                "error= depends on how many rows there are: give a public guess as rows=, for planning only."
-                f" Hint: error={error:g}, rows=10_000"
+                Arg("error"),
+                " depends on how many rows there are: give a public guess as ",
+                Arg("rows"),
+                ", for planning only.",
+                hint=(Arg("error", Code(f"{error:g}")), ", ", Arg("rows", 10_000)),
             )
         return bool(max(values) <= error)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpframe.accounting.policy import Limits, Policy
-from dpframe.errors import InputError
+from dpframe.errors import Arg, Call, InputError
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Bounding
 from dpframe.frames.keys import KeyTable
@@ -34,8 +34,9 @@ def make_bounding(
         given = next((k for k, v in typed.items() if v is not None), None)
         if given is not None:
             raise InputError(
-                f"{given}= bounds what one unit may contribute, and this session protects single rows. Hint:"
-                " dp.Session(eps=1, unit='user_id')"
+                Arg(given),
+                " bounds what one unit may contribute, and this session protects single rows.",
+                hint=Call("dp.Session", eps=1, unit="user_id"),
             )
         return None
     name = policy.unit_name
@@ -44,8 +45,9 @@ def make_bounding(
             c = column(u)
         except InputError as e:
             raise InputError(
-                f"The session protects {name}, and {u!r} must be in every frame that is asked. {e} Hint: keep {u!r} in"
-                " the frame, or ask in another session"
+                f"The session protects {name}, and {u!r} must be in every frame that is asked. ",
+                e,
+                hint=f"keep {u!r} in the frame, or ask in another session",
             ) from None
         inner = c.native if c.kind == "categorical" else c
         if inner.kind in ("other", "interval", "time"):
@@ -53,15 +55,23 @@ def make_bounding(
     if not grouped:
         if limits.max_rows is None and rows_matter:
             raise InputError(
-                f"How many rows may one {name} count for? Hint: max_rows=10. A {name} with more rows is scaled"
-                " down to 10; the noise grows with this number."
+                f"How many rows may one {name} count for?",
+                hint=(
+                    Arg("max_rows", 10),
+                    f". A {name} with more rows is scaled down to 10; the noise grows with this number.",
+                ),
             )
         return Bounding(policy.unit, (limits.max_rows or 1) if rows_matter else 1, None)
     rows, groups = limits.max_rows_per_group if rows_matter else 1, limits.max_groups
     if rows is None:
         raise InputError(
-            f"How many rows may one {name} count for in a group? Hint: max_rows_per_group=10 (and max_groups=3, for"
-            f" how many groups). A {name} with more rows is scaled down to 10; the noise grows with these numbers."
+            f"How many rows may one {name} count for in a group?",
+            hint=(
+                Arg("max_rows_per_group", 10),
+                " (and ",
+                Arg("max_groups", 3),
+                f", for how many groups). A {name} with more rows is scaled down to 10; the noise grows with these numbers.",
+            ),
         )
     if groups is None and (keys is None or keys.size > 1):
         ceiling = (
@@ -72,7 +82,9 @@ def make_bounding(
                 f" {keys.size**0.5:.1f} with delta."
             )
         )
-        raise InputError(f"In how many groups may one {name} count? Hint: max_groups=3.{ceiling}")
+        raise InputError(
+            f"In how many groups may one {name} count?", hint=(Arg("max_groups", 3), f".{ceiling}")
+        )
     groups = groups or 1
     return Bounding(policy.unit, rows, groups if keys is None else min(groups, max(1, keys.size)))
 

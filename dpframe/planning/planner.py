@@ -12,7 +12,7 @@ import numpy as np
 from dpframe.accounting.conversion import pure_rho
 from dpframe.accounting.events import Event, compose
 from dpframe.accounting.policy import Policy
-from dpframe.errors import InputError
+from dpframe.errors import Arg, Call, InputError
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Bounding, Measure, require
@@ -69,8 +69,8 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     about_units = [UNITS in a.families(types) for a in request.aggregates]
     if policy.unit is None and any(about_units):
         raise InputError(
-            "count_units() counts units, and this session protects single rows: a row is the unit. Hint: count(),"
-            " or dp.Session(eps=1, unit='user_id')"
+            "count_units() counts units, and this session protects single rows: a row is the unit.",
+            hint=(Call("count"), ", or ", Call("dp.Session", eps=1, unit="user_id")),
         )
     rows_matter = not all(a.families(types) == (UNITS,) for a in request.aggregates)
     bounding = make_bounding(
@@ -266,7 +266,9 @@ class Planner:
         and the new keys of a unit may betray it: 2*L0 keys.
         """
         if target.eps is None or not target.delta:
-            raise InputError("keys() needs eps= and delta=. Hint: .keys(eps=1, delta=1e-6)")
+            raise InputError(
+                "keys() needs ", Arg("eps"), " and ", Arg("delta"), ".", hint=Call("keys", eps=1, delta=1e-6)
+            )
         many = self.groups * (2 if self.policy.replace else 1)
         self.events.append(Event(target.eps, target.delta, pure_rho(target.eps)))
         return KeySelection(target.eps / many, per_key_delta(target.delta, many))
@@ -391,8 +393,13 @@ def _index(request: Request, outputs: Sequence[Output], types: Mapping[Hashable,
             continue
         if len(request.aggregates) > 1:
             raise InputError(
-                f"{verb}({column!r}) has several rows of its own and can't stand beside other answers. Hint: ask it"
-                f" alone: df.dp.{verb}({column!r}, ...), or df.dp.groupby(...).{verb}({column!r}, ...)"
+                f"{verb}({column!r}) has several rows of its own and can't stand beside other answers.",
+                hint=(
+                    "ask it alone: ",
+                    Call(f"df.dp.{verb}", column, ...),
+                    ", or ",
+                    Call(f"{verb}", column, ..., on=Call("df.dp.groupby", ...)),
+                ),
             )
         return index
     return None

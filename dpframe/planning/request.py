@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting.policy import Limits
-from dpframe.errors import InputError, did_you_mean
+from dpframe.errors import Arg, Call, InputError, did_you_mean
 from dpframe.frames.columns import MEASURABLE, Column
 from dpframe.frames.keys import KeyTable, key_table
 from dpframe.mechanisms.auto import Loss
 from dpframe.mechanisms.base import Target
-from dpframe.statistics.base import Aggregate
+from dpframe.statistics.base import Aggregate, asking
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,15 @@ def output_names(request: Request) -> list[str]:
                     "a grouping column" if request.by and name in map(str, request.by) else "another output"
                 )
                 raise InputError(
-                    f"The output {name!r} has the name of {what}. Hint: {name}_2=... or .alias('...')"
+                    f"The output {name!r} has the name of {what}.",
+                    hint=(f"{name}_2=... or ", Call("alias", "...")),
                 )
             taken.add(name)
             names.append(name)
     for name in names if request.margins else ():
         if f"{name}_moe" in taken:
             raise InputError(
-                f"ci= adds a column '{name}_moe', and there is one already. Hint: rename that one"
+                Arg("ci"), f" adds a column '{name}_moe', and there is one already.", hint="rename that one"
             )
     return names
 
@@ -62,7 +63,7 @@ def grouping(request: Request, column: Any) -> tuple[tuple[Column, ...], KeyTabl
     if request.by is None:
         return (), None
     if not request.by:
-        raise InputError("groupby needs at least one column. Hint: df.dp.groupby('city', keys=[...])")
+        raise InputError("groupby needs at least one column.", hint=Call("df.dp.groupby", "city", keys=[...]))
     if len(set(request.by)) < len(request.by):
         raise InputError(
             f"groupby lists a column twice: {', '.join(map(repr, request.by))}. Hint: name each once"
@@ -78,18 +79,32 @@ def grouping(request: Request, column: Any) -> tuple[tuple[Column, ...], KeyTabl
             )
         if inner.kind == "interval":
             raise InputError(
-                f"{c.name!r} has intervals, whose edges may come from the data, and released keys would show them."
-                " Hint: keys=list(pd.IntervalIndex.from_breaks([0, 18, 65])) with the edges that you typed"
+                f"{c.name!r} has intervals, whose edges may come from the data, and released keys would show them.",
+                hint=(
+                    Arg("keys", Call("list", Call("pd.IntervalIndex.from_breaks", [0, 18, 65]))),
+                    " with the edges that you typed",
+                ),
             )
     if not request.target.delta and not request.aggregates:
-        raise InputError("keys() needs eps= and delta=. Hint: .keys(eps=1, delta=1e-6)")
+        raise InputError(
+            "keys() needs ", Arg("eps"), " and ", Arg("delta"), ".", hint=Call("keys", eps=1, delta=1e-6)
+        )
     if not request.target.delta:
         first = request.by[0]
         raise InputError(
-            f"groupby({', '.join(map(repr, request.by))}) needs keys= or delta=: which groups occur is private."
-            f" Hint: df.dp.groupby({first!r}, keys=[...]) with all values that {first!r} could have, whether they"
-            " occur or not; or .dp_agg(..., eps=0.5, delta=1e-7) in a session with delta, such as"
-            " dp.Session(eps=1, delta=1e-6), and groups with enough rows are found and released."
+            f"groupby({', '.join(map(repr, request.by))}) needs ",
+            Arg("keys"),
+            " or ",
+            Arg("delta"),
+            ": which groups occur is private.",
+            hint=(
+                Call("df.dp.groupby", first, keys=[...]),
+                f" with all values that {first!r} could have, whether they occur or not; or ",
+                Call("dp_agg", ..., eps=0.5, delta=1e-7),
+                " in a session with delta, such as ",
+                Call("dp.Session", eps=1, delta=1e-6),
+                ", and groups with enough rows are found and released.",
+            ),
         )
     return by, None
 
@@ -122,8 +137,8 @@ def _check_measure(a: Aggregate, column: Column, bounds: Any) -> None:
     if bounds is None and column.kind != "bool":
         asked = repr(column.name) if len(a.measured) == 1 else repr([c for c, _ in a.measured])
         raise InputError(
-            f"{a.verb}({asked}) needs bounds: they decide how far one row can move the answer, and must"
-            f" come from knowledge, not from the frame. Hint: df.dp.{a.describe()[:-1]}, bounds=(0, 100), eps=0.5)"
+            f"{a.verb}({asked}) needs bounds: they decide how far one row can move the answer, and must come from knowledge, not from the frame.",
+            hint=asking(a, bounds=(0, 100)),
         )
 
 
@@ -136,7 +151,12 @@ def by_target(request: Request, unknown: bool) -> list[tuple[list[Aggregate], Ta
     own = [([a], Target(a.eps, request.target.delta)) for a in request.aggregates if a.eps is not None]
     if own and request.target.rho is not None:
         raise InputError(
-            "An aggregate's own eps= does not go with rho= for the call. Hint: use eps= for both."
+            "An aggregate's own ",
+            Arg("eps"),
+            " does not go with ",
+            Arg("rho"),
+            " for the call.",
+            hint=("use ", Arg("eps"), " for both."),
         )
     groups = ([(shared, request.target)] if shared else []) + own
     if len(groups) > 1 and request.target.delta:
@@ -147,7 +167,8 @@ def by_target(request: Request, unknown: bool) -> list[tuple[list[Aggregate], Ta
     for _, t in groups:
         if t.eps is None and t.rho is None:
             raise InputError(
-                "Some aggregates have no eps. Hint: give eps= for the call, or for each aggregate."
+                "Some aggregates have no eps.",
+                hint=("give ", Arg("eps"), " for the call, or for each aggregate."),
             )
     return groups
 
@@ -157,8 +178,10 @@ def own_epsilons(aggregates: Sequence[Aggregate], eps: Mapping[str, Any], read: 
     names = [a.name or a.default_name for a in aggregates]
     for key in eps:
         if key not in names:
-            raise InputError(f"eps= names {key!r}, which is not an output. {did_you_mean(str(key), names)}")
+            raise InputError(
+                Arg("eps"), f" names {key!r}, which is not an output. {did_you_mean(str(key), names)}"
+            )
     missing = [n for n in names if n not in eps]
     if missing:
-        raise InputError(f"eps= lacks the output {missing[0]!r}. Hint: give every output its eps.")
+        raise InputError(Arg("eps"), f" lacks the output {missing[0]!r}.", hint="give every output its eps.")
     return tuple(replace(a, eps=read(eps[n], f"eps[{n!r}]")) for n, a in zip(names, aggregates))

@@ -21,7 +21,7 @@ from dpframe.base.files import writable, write_atomic
 from dpframe.base.html import Page
 from dpframe.base.released import Released
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import InputError, NearNames, show, typed
+from dpframe.errors import Arg, InputError, NearNames, show
 from dpframe.frames.contract import KeyColumns
 from dpframe.mechanisms.base import Ints
 from dpframe.planning.pieces import Output
@@ -308,7 +308,7 @@ def _cost_text(release: Release) -> str:
 def _level(level: Any, name: str = "level") -> float:
     ok = isinstance(level, int | float | Fraction) and not isinstance(level, bool) and 0 < level < 1
     if not ok:
-        raise InputError(f"{name}={typed(level)} must lie between 0 and 1. Hint: {name}=0.95")
+        raise InputError(Arg(name, level), " must lie between 0 and 1.", hint=Arg(name, 0.95))
     return float(level)
 
 

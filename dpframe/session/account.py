@@ -13,6 +13,7 @@ import polars as pl
 from dpframe.accounting.events import Cost, Event
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Policy
+from dpframe.errors import InPython
 from dpframe.release.release import Release
 
 
@@ -35,14 +36,15 @@ class Entry:
     release: Release | None = field(default=None, repr=False)
 
 
-def answer_at(entries: Iterable[Entry], index: int) -> str | None:
+def answer_at(entries: Iterable[Entry], index: int) -> InPython | None:
     """How to read the answer that a charge paid for, if it was given."""
     entries = list(entries)
     entry = next((e for e in entries if e.index == index), None)
     if entry is None or entry.release is None:
         return None
     position = sum(1 for e in entries if e.release is not None and e.index < index)
-    return f"s[{entry.label!r}]" if entry.label else f"s.releases[{position}]"
+    read = f"s[{entry.label!r}]" if entry.label else f"s.releases[{position}]"
+    return InPython(read, f"that of query {entry.label!r}" if entry.label else f"release {position}")
 
 
 class Keeper(Protocol):

@@ -17,7 +17,7 @@ from dpframe.accounting.filter import State
 from dpframe.accounting.policy import Charge
 from dpframe.accounting.refusals import exceeded
 from dpframe.base.signals import interruptible
-from dpframe.errors import InputError
+from dpframe.errors import Arg, Call, InputError
 from dpframe.noise import source
 from dpframe.session import session as sessions
 from dpframe.session.account import Entry, Receipt
@@ -47,8 +47,9 @@ def charge(
                     return Receipt(_go_on(session, asked, owed, label, frame, None), owed.time)
                 if request_id is not None:
                     raise InputError(
-                        "request_id= names a row of a ledger, and this session has none. Hint:"
-                        " dp.Session(ledger='budget.db')"
+                        Arg("request_id"),
+                        " names a row of a ledger, and this session has none.",
+                        hint=Call("dp.Session", ledger="budget.db"),
                     )
                 after = _grants(chain, asked, label)
                 return _record(chain, asked, label, frame, Receipt([], dt.datetime.now(dt.UTC)), after)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable
 
-from dpframe.errors import show, warn
+from dpframe.errors import Arg, Call, Piece, warn
 from dpframe.session.account import Entry, answer_at
 from dpframe.session.session import Session
 
@@ -20,21 +20,23 @@ def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
     if not session._limited and not session._said:
         session._said = True
         warn(
-            "No session is open: this call is recorded but nothing limits the total."
-            " Hint: with dp.Session(eps=1) as s: ..."
+            "No session is open: this call is recorded but nothing limits the total.",
+            hint=("with ", Call("dp.Session", eps=1), " as s: ..."),
         )
     if entry.closes:
         warn(
-            f"{entry.question} was charged by rho alone; from now on this session adds"
-            f" up rho, not eps, and would grant eps={show(session.remaining.eps)}. Hint: a larger delta_calls=, or"
-            " mechanism='laplace'"
+            f"{entry.question} was charged by rho alone; from now on this session adds up rho, not eps, and would grant ",
+            Arg("eps", session.remaining.eps),
+            ".",
+            hint=("a larger ", Arg("delta_calls"), ", or ", Arg("mechanism", "laplace")),
         )
     if entry.repeat_of is not None and session._limited:
         same = [e for e in session._entries if entry.repeat_of in (e.repeat_of, e.index)]
         if len(same) == 2 or sum(e.frame == entry.frame for e in same) > 1:
             warn(
                 f"{entry.question} is asked for the {len(same)}{_suffix(len(same))} time in this session and was charged"
-                " again." + _first_answer(session, entry.repeat_of)
+                " again.",
+                *_first_answer(session, entry.repeat_of),
             )
     if session._policy.unit is None and not session._warned_id:
         found = next((str(x) for x in names if isinstance(x, str) and _ID.search(x)), None)
@@ -46,12 +48,13 @@ def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
             )
 
 
-def _first_answer(session: Session, index: int) -> str:
+def _first_answer(session: Session, index: int) -> tuple[Piece, ...]:
     """Where the first answer to a repeated question is kept, if it was given."""
     answer = answer_at(session._entries, index)
     if answer is None:
-        return ""
-    return f" The first answer is {answer}; if it was of the same data, read that instead (if of another filter, ignore this)."
+        return ()
+    rest = "; if it was of the same data, read that instead (if of another filter, ignore this)."
+    return (" The first answer is ", answer, rest)
 
 
 def _suffix(n: int) -> str:

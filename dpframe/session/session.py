@@ -27,7 +27,18 @@ from dpframe.accounting.refusals import number
 from dpframe.base.html import Page
 from dpframe.base.signals import uninterrupted
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import InputError, LedgerError, NearNames, NoSession, did_you_mean, show, typed
+from dpframe.errors import (
+    Arg,
+    Call,
+    Code,
+    InputError,
+    LedgerError,
+    NearNames,
+    NoSession,
+    did_you_mean,
+    show,
+    wrong_type,
+)
 from dpframe.noise import source
 from dpframe.release.release import Release
 from dpframe.session.account import Account, Entry, Keeper, Receipt, answer_at, as_frame
@@ -127,10 +138,11 @@ class Session(Page, NearNames):
         strict: bool = False,
     ) -> None:
         if not isinstance(strict, bool):
-            raise InputError(f"strict={typed(strict)} must be True or False. Hint: strict=True")
+            raise InputError(Arg("strict", strict), " must be True or False.", hint=Arg("strict", True))
         if neighbors is not None and (not isinstance(neighbors, str) or neighbors not in NEIGHBORS):
             raise InputError(
-                f"neighbors={typed(neighbors)} is not a relation. {did_you_mean(neighbors if isinstance(neighbors, str) else '', NEIGHBORS)}"
+                Arg("neighbors", neighbors),
+                f" is not a relation. {did_you_mean(neighbors if isinstance(neighbors, str) else '', NEIGHBORS)}",
             )
         book = None if ledger is None else _opened(ledger)
         policy = Policy(neighbors or "add_remove", read_unit(unit))
@@ -139,12 +151,19 @@ class Session(Page, NearNames):
             book.check_scope(scope)
         elif scope is not None:
             raise InputError(
-                f"scope={typed(scope)} goes with ledger=. Hint: dp.Session(ledger='budget.db', scope=...)"
+                Arg("scope", scope),
+                " goes with ",
+                Arg("ledger"),
+                ".",
+                hint=Call("dp.Session", ledger="budget.db", scope=...),
             )
         limits = Limits(max_groups, max_rows_per_group, max_rows).checked()
         if policy.unit is None and limits != Limits():
             raise InputError(
-                "max_groups, max_rows_per_group and max_rows go with unit=. Hint: unit='user_id'"
+                "max_groups, max_rows_per_group and max_rows go with ",
+                Arg("unit"),
+                ".",
+                hint=Arg("unit", "user_id"),
             )
         capped = any(x is not None for x in (eps, delta, delta_calls, rho, order))
         usual = "union" if book is None else book.accountant
@@ -155,7 +174,12 @@ class Session(Page, NearNames):
             )
         elif accountant not in (None, usual):
             raise InputError(
-                f"The ledger {book.path} has accountant={usual!r}; accountant={typed(accountant)} was given. Hint: leave it out"
+                f"The ledger {book.path} has ",
+                Arg("accountant", usual),
+                "; ",
+                Arg("accountant", accountant),
+                " was given.",
+                hint="leave it out",
             )
         self._setup(budget, policy, limits, book, scope)
         self._strict = strict
@@ -331,7 +355,8 @@ class Session(Page, NearNames):
     def _answer_to(self, asked: Hashable) -> str | None:
         """Where the first answer to the same question is, if there is one."""
         index = self._asked.get(asked)
-        return None if index is None else answer_at(self._entries, index)
+        answer = None if index is None else answer_at(self._entries, index)
+        return None if answer is None else answer.text
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid and self._ledger is not None and self._budget.unlimited:
@@ -378,7 +403,9 @@ class Session(Page, NearNames):
         With a ledger: the least that the session's own cap and the ledger's budgets leave.
         """
         if not self._limited:
-            raise InputError("The ambient session has no limit. Hint: with dp.Session(eps=1) as s: ...")
+            raise InputError(
+                "The ambient session has no limit.", hint=("with ", Call("dp.Session", eps=1), " as s: ...")
+            )
         if self._split:
             return Cost(Fraction(0), Fraction(0), Fraction(0))
         left = [] if self._budget.unlimited else [self._budget.remaining(self._state)]
@@ -407,7 +434,8 @@ class Session(Page, NearNames):
         kept = self.releases
         if not kept:
             raise InputError(
-                "Nothing has been released in this session yet. Hint: with s: df.dp.count(eps=0.1)"
+                "Nothing has been released in this session yet.",
+                hint=("with s: ", Call("df.dp.count", eps=0.1)),
             )
         return kept[-1]
 
@@ -445,7 +473,13 @@ class Session(Page, NearNames):
         """
         if accountant is None:
             if delta is not None:
-                raise InputError("delta= goes with accountant=. Hint: report(accountant='pld', delta=1e-6)")
+                raise InputError(
+                    Arg("delta"),
+                    " goes with ",
+                    Arg("accountant"),
+                    ".",
+                    hint=Call("report", accountant="pld", delta=1e-6),
+                )
             return as_frame(list(self._entries))
         if self._split or self._charges > len(self._entries):
             raise InputError(
@@ -512,12 +546,16 @@ class Session(Page, NearNames):
             self._check_process()
             if self._ledger is not None:
                 raise InputError(
-                    "A ledger's budget can't be split: others charge it, too. Hint: dp.Ledger.create(..., per_scope=dict(eps=0.1))"
+                    "A ledger's budget can't be split: others charge it, too.",
+                    hint=Call("dp.Ledger.create", ..., per_scope=Call("dict", eps=0.1)),
                 )
             if self._split or self._charges:
                 raise InputError("Only an unspent session can be split.")
             if how == "rho" and not self._budget.rho_limit:
-                raise InputError("This session has no rho to share. Hint: open it with delta= or rho=.")
+                raise InputError(
+                    "This session has no rho to share.",
+                    hint=("open it with ", Arg("delta"), " or ", Arg("rho"), "."),
+                )
             self._split = True
             children = {k: self._child(self._budget.share(f, how)) for k, f in parts.items()}
             _open.discard(self)
@@ -581,8 +619,12 @@ def _same_policy(book: Ledger, neighbors: str | None, unit: tuple[str, ...] | No
     p = book.policy
     if (neighbors or p.neighbors) != p.neighbors or (unit is not None and unit != p.unit):
         raise InputError(
-            f"The ledger {book.path} protects {p.neighbors}, {p.unit_name}; neighbors={neighbors!r}, unit={unit!r} were"
-            " given. Hint: leave them out"
+            f"The ledger {book.path} protects {p.neighbors}, {p.unit_name}; ",
+            Arg("neighbors", neighbors),
+            ", ",
+            Arg("unit", unit),
+            " were given.",
+            hint="leave them out",
         )
     return p
 
@@ -639,19 +681,32 @@ def current(session: Session | None = None) -> Session:
     """
     if session is not None:
         if not isinstance(session, Session):
-            raise TypeError(f"session= takes a dp.Session, not a {type(session).__name__}. Hint: session=s")
+            raise wrong_type(
+                Arg("session"),
+                f" takes a dp.Session, not a {type(session).__name__}.",
+                hint=Arg("session", Code("s")),
+            )
         return session
     stack = _stack.get() or tuple(_in_use)
     if stack:
         return stack[-1]
     if len(_open):
         raise NoSession(
-            "A session with a budget is open but not in use here, so it is unclear who pays. Hint: with s: ..."
-            " or s.use(), or pass session=s; s.close() gives it up."
+            "A session with a budget is open but not in use here, so it is unclear who pays.",
+            hint=(
+                "with s: ... or ",
+                Call("s.use"),
+                ", or pass ",
+                Arg("session", Code("s")),
+                "; ",
+                Call("s.close"),
+                " gives it up.",
+            ),
         )
     if os.environ.get("DPFRAME_REQUIRE_SESSION", "") not in ("", "0"):
         raise NoSession(
-            "DPFRAME_REQUIRE_SESSION is set and no session is in use. Hint: with dp.Session(eps=1) as s: ..."
+            "DPFRAME_REQUIRE_SESSION is set and no session is in use.",
+            hint=("with ", Call("dp.Session", eps=1), " as s: ..."),
         )
     return _ambient
 

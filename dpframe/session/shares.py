@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dpframe.accounting.events import Number, rational
 from dpframe.accounting.filter import Budget
-from dpframe.errors import InputError, show, typed
+from dpframe.errors import Arg, Call, InputError, show, typed
 
 
 def divided(
@@ -15,12 +15,12 @@ def divided(
 ) -> tuple[str, dict[str, Fraction]]:
     """What is shared, "eps" or "rho", and the fraction of each part; see ``Session.split``."""
     if by not in ("eps", "rho", None):
-        raise InputError(f"by={typed(by)} must be 'eps' or 'rho'. Hint: by='eps'")
+        raise InputError(Arg("by", by), " must be 'eps' or 'rho'.", hint=Arg("by", "eps"))
     rules = budget.rules
     how = by or rules.shares
     if by == "eps" and not rules.by_eps and budget.eps is not None:
         raise InputError(
-            f"The accountant {rules.name!r} adds up no epsilons that could be shared. Hint: by='rho'"
+            f"The accountant {rules.name!r} adds up no epsilons that could be shared.", hint=Arg("by", "rho")
         )
     if isinstance(shares, Mapping):
         parts = {k: rational(v, f"shares[{k!r}]") for k, v in shares.items()}
@@ -28,7 +28,8 @@ def divided(
         parts = {str(i): Fraction(1, shares) for i in range(shares)}
     else:
         raise InputError(
-            f"split takes a number of parts or a dict of fractions, not {typed(shares)}. Hint: s.split(12)"
+            f"split takes a number of parts or a dict of fractions, not {typed(shares)}.",
+            hint=Call("s.split", 12),
         )
     if not parts or sum(parts.values()) > 1:
         raise InputError(

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpframe.accounting.events import Number, rational
 from dpframe.base.released import Released
-from dpframe.errors import InputError, show, typed, warn
+from dpframe.errors import Arg, Call, Code, InputError, show, warn, wrong_type
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer
 from dpframe.layout.choices import Selection
@@ -54,7 +54,7 @@ class Aggregate(ABC):
     def alias(self, name: str) -> Aggregate:
         """Return the same question with an output name."""
         if not isinstance(name, str):
-            raise TypeError(f"alias takes a str, not {type(name).__name__}. Hint: .alias('n')")
+            raise wrong_type(f"alias takes a str, not {type(name).__name__}.", hint=Call("alias", "n"))
         return replace(self, name=name)
 
     @property
@@ -187,9 +187,9 @@ def output(a: Any, name: str | None) -> Aggregate:
     """What was given to ``agg`` as a question, with the name of its output; TypeError for what is no question."""
     if not isinstance(a, Aggregate):
         where = f"{name}=" if name else "agg: "
-        raise TypeError(
-            f"{where}{type(a).__name__} is not a question that dpframe can make private."
-            " Hint: dp_agg(n=dp.count(), mean=dp.clip_mean('x', bounds=(0, 100)), eps=0.5)"
+        raise wrong_type(
+            f"{where}{type(a).__name__} is not a question that dpframe can make private.",
+            hint=Call("dp_agg", n=Call("dp.count"), mean=Call("dp.clip_mean", "x", bounds=(0, 100)), eps=0.5),
         )
     return a if name is None else a.alias(name)
 
@@ -198,8 +198,9 @@ def public_rows(n: Any) -> int | None:
     """``n=`` as a Python int, or InputError."""
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise InputError(
-            f"n={typed(n)} must be a whole number of rows that is public, at least 1. Hint: leave n out, and"
-            " the number of rows is estimated privately."
+            Arg("n", n),
+            " must be a whole number of rows that is public, at least 1.",
+            hint="leave n out, and the number of rows is estimated privately.",
         )
     return None if n is None else int(n)
 
@@ -207,15 +208,21 @@ def public_rows(n: Any) -> int | None:
 def one_column(verb: str, column: Any) -> Any:
     """The column's name; TypeError for a list, an expression or anything else that is no name."""
     if isinstance(column, list):
-        raise TypeError(
-            f"{verb} takes one column, not a list. Hint: agg(dp.{verb}(...), dp.{verb}(...), eps=1)"
+        raise wrong_type(
+            f"{verb} takes one column, not a list.",
+            hint=Call("agg", Call(f"dp.{verb}", ...), Call(f"dp.{verb}", ...), eps=1),
         )
     try:
         hash(column)
     except TypeError:
-        raise TypeError(
-            f"{verb} takes a column's name, not a {type(column).__name__}. Hint: add the expression as a column"
-            " first, e.g. df.with_columns(x=...) or df.assign(x=...)"
+        raise wrong_type(
+            f"{verb} takes a column's name, not a {type(column).__name__}.",
+            hint=(
+                "add the expression as a column first, e.g. ",
+                Call("df.with_columns", x=...),
+                " or ",
+                Call("df.assign", x=...),
+            ),
         ) from None
     return column
 
@@ -223,8 +230,9 @@ def one_column(verb: str, column: Any) -> Any:
 def list_of_columns(verb: str, columns: Any) -> tuple[Hashable, ...]:
     """Column names from a list or tuple, each once."""
     if not isinstance(columns, list | tuple):
-        raise TypeError(
-            f"{verb} takes a list of columns, not a {type(columns).__name__}. Hint: {verb}(['a', 'b'], ...)"
+        raise wrong_type(
+            f"{verb} takes a list of columns, not a {type(columns).__name__}.",
+            hint=Call(f"{verb}", ["a", "b"], ...),
         )
     names = tuple(one_column(verb, c) for c in columns)
     twice = next((c for i, c in enumerate(names) if c in names[:i]), None)
@@ -236,11 +244,13 @@ def list_of_columns(verb: str, columns: Any) -> tuple[Hashable, ...]:
 def common(eps: Number | None, nonnegative: bool, round: int | None) -> dict[str, Any]:
     """The arguments that every question takes, checked."""
     if not isinstance(nonnegative, bool):
-        raise InputError(f"nonnegative={typed(nonnegative)} must be True or False. Hint: nonnegative=True")
+        raise InputError(
+            Arg("nonnegative", nonnegative), " must be True or False.", hint=Arg("nonnegative", True)
+        )
     if round is not None and (isinstance(round, bool) or not isinstance(round, int)):
-        raise InputError(f"round={typed(round)} must be a whole number of decimals. Hint: round=2")
+        raise InputError(Arg("round", round), " must be a whole number of decimals.", hint=Arg("round", 2))
     if round is not None and abs(round) > 15:
-        raise InputError(f"round={typed(round)} must be from -15 to 15 decimals. Hint: round=2")
+        raise InputError(Arg("round", round), " must be from -15 to 15 decimals.", hint=Arg("round", 2))
     exact = None if eps is None else rational(eps, "eps")
     return {"eps": exact, "nonnegative": nonnegative, "round": round}
 
@@ -254,27 +264,37 @@ def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any, name: str = "
     if isinstance(bounds, Released):
         bounds = bounds.value
     if bounds is not None and B is not None:
-        raise InputError(f"{verb}({column!r}) got both bounds= and B=. Hint: B=b means bounds=(-b, b).")
+        raise InputError(
+            f"{verb}({column!r}) got both ",
+            Arg("bounds"),
+            " and ",
+            Arg("B"),
+            ".",
+            hint=(Arg("B", Code("b")), " means ", Arg("bounds", (Code("-b"), Code("b"))), "."),
+        )
     if B is not None:
         b = one_number(B, "B", verb)
         if b <= 0:
             raise InputError(
-                f"B={typed(B)} must be more than zero: it means bounds=(-B, B), and equal bounds would leave no"
-                " room for an answer. Hint: bounds=(0, 100)"
+                Arg("B", B),
+                " must be more than zero: it means ",
+                Arg("bounds", (Code("-B"), Code("B"))),
+                ", and equal bounds would leave no room for an answer.",
+                hint=Arg("bounds", (0, 100)),
             )
         return (-b, b)
     if bounds is None:
         return None
     if isinstance(bounds, str) or not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise InputError(
-            f"{name} of {verb}({column!r}) must be a pair (low, high) of numbers that you type, not"
-            f" {_kind(bounds)}. Hint: {name}=(0, 100)"
+            f"{name} of {verb}({column!r}) must be a pair (low, high) of numbers that you type, not {_kind(bounds)}.",
+            hint=Arg(name, (0, 100)),
         )
     low, high = one_number(bounds[0], f"{name}[0]", verb), one_number(bounds[1], f"{name}[1]", verb)
     if low >= high:
         how = "equal" if low == high else "the wrong way round"
         raise InputError(
-            f"{name}=({show(low)}, {show(high)}) are {how}; low must be less than high. Hint: {name}=(0, 100)"
+            Arg(name, (low, high)), f" are {how}; low must be less than high.", hint=Arg(name, (0, 100))
         )
     return (low, high)
 
@@ -288,14 +308,14 @@ def one_number(x: Any, name: str, verb: str) -> Fraction:
         )
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
         raise InputError(
-            f"{name} of {verb} must be a number that you type, not {_kind(x)}. Hint: bounds=(0, 100)"
+            f"{name} of {verb} must be a number that you type, not {_kind(x)}.", hint=Arg("bounds", (0, 100))
         )
     odd = isinstance(value, Decimal) and not value.is_finite()
     if odd or (isinstance(value, float) and not np.isfinite(value)):
-        raise InputError(f"{name}={value} of {verb} must be finite. Hint: bounds=(0, 100)")
+        raise InputError(Arg(name, value), f" of {verb} must be finite.", hint=Arg("bounds", (0, 100)))
     exact = Fraction(value)
     if abs(exact) > 2**1023:
-        raise InputError(f"{name} of {verb} is beyond 2**1023. Hint: bounds=(0, 1e6)")
+        raise InputError(f"{name} of {verb} is beyond 2**1023.", hint=Arg("bounds", (0, 1e6)))
     return exact
 
 
@@ -314,3 +334,12 @@ def post_processing(nonnegative: Any, round: Any) -> dict[str, Any]:
         given["round"] = round
     common(None, given.get("nonnegative", False), given.get("round"))
     return given
+
+
+def asking(a: Aggregate, **more: Any) -> Call:
+    """How ``a`` would be asked with some more arguments, for hints."""
+    of = a.column if a.column is not None else [c for c, _ in a.measured]
+    q, weights = a.argument("q"), a.argument("weights")
+    given = {} if weights is None else {"weights": weights}
+    q = q if a.verb == "quantile" else None
+    return Call(f"df.dp.{a.verb}", of, *(() if q is None else (q,)), **given, **more, eps=0.5)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpframe.errors import InputError, MechanismError, typed
+from dpframe.errors import Arg, Call, InputError, MechanismError
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
 from dpframe.layout.choices import Points, Selection
@@ -89,14 +89,16 @@ def mechanism_for(a: Choosing, asked: str, *, pure: bool, alone: bool) -> str:
     """
     if asked == "permute_and_flip" and not a.flips:
         raise MechanismError(
-            f"{a.describe()} is not answered by permute and flip. Hint: mechanism='exponential'"
+            f"{a.describe()} is not answered by permute and flip.", hint=Arg("mechanism", "exponential")
         )
     if asked in ("exponential", "permute_and_flip"):
         return asked
     if asked != "auto" and alone:
         raise MechanismError(
-            f"{a.describe()} is chosen, not added noise to; mechanism={typed(asked)} does not go with it. Hint:"
-            " mechanism='exponential'"
+            f"{a.describe()} is chosen, not added noise to; ",
+            Arg("mechanism", asked),
+            " does not go with it.",
+            hint=Arg("mechanism", "exponential"),
         )
     return "permute_and_flip" if pure and a.flips else "exponential"
 
@@ -105,6 +107,6 @@ def checked_k(column: Hashable, k: Any) -> int:
     """``k``, or InputError."""
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise InputError(
-            f"k={typed(k)} must be a whole number from 1. Hint: top_k({column!r}, 3, candidates=[...])"
+            Arg("k", k), " must be a whole number from 1.", hint=Call("top_k", column, 3, candidates=[...])
         )
     return k

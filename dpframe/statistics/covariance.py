@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.accounting.events import Number
-from dpframe.errors import InputError, show
+from dpframe.errors import Arg, Call, Code, InputError, show
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer
 from dpframe.layout.families import Bounds, Family
@@ -233,11 +233,18 @@ def _pairwise(
     """The question about two columns, or about the matrix of several."""
     names = list_of_columns(verb, columns)
     if len(names) < 2:
-        raise InputError(f"{verb} needs at least two columns. Hint: {verb}(['a', 'b'], bounds=(0, 100))")
+        raise InputError(
+            f"{verb} needs at least two columns.", hint=Call(f"{verb}", ["a", "b"], bounds=(0, 100))
+        )
     if len(names) > 2 and not matrix:
         raise InputError(
-            f"{verb} of {len(names)} columns is a matrix, which is no column of a table of answers. Hint:"
-            f" df.dp.{verb}([...], bounds=..., eps=1), or one {verb}([a, b]) per pair"
+            f"{verb} of {len(names)} columns is a matrix, which is no column of a table of answers.",
+            hint=(
+                Call(f"df.dp.{verb}", [...], bounds=..., eps=1),
+                ", or one ",
+                Call(f"{verb}", [Code("a"), Code("b")]),
+                " per pair",
+            ),
         )
     if len(names) > MOST_COLUMNS:
         raise InputError(f"{verb} takes at most {MOST_COLUMNS} columns, not {len(names)}.")
@@ -260,13 +267,14 @@ def _each(verb: str, names: tuple[Hashable, ...], bounds: Any, B: Any) -> tuple[
     if isinstance(bounds, Mapping):
         odd = [k for k in bounds if k not in names]
         if odd:
-            raise InputError(f"bounds= of {verb} names {odd[0]!r}, which is not among its columns.")
+            raise InputError(Arg("bounds"), f" of {verb} names {odd[0]!r}, which is not among its columns.")
         return tuple(parse_bounds(verb, c, bounds.get(c), B) for c in names)
     if isinstance(bounds, list | tuple) and any(isinstance(b, list | tuple | None) for b in bounds):
         if len(bounds) != len(names):
             raise InputError(
-                f"bounds= of {verb} has {len(bounds)} pairs for {len(names)} columns. Hint: one pair for all, or"
-                " one for each"
+                Arg("bounds"),
+                f" of {verb} has {len(bounds)} pairs for {len(names)} columns.",
+                hint="one pair for all, or one for each",
             )
         return tuple(parse_bounds(verb, c, b, B) for c, b in zip(names, bounds))
     return tuple(parse_bounds(verb, c, bounds, B) for c in names)

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.accounting.events import Number
-from dpframe.errors import InputError, show
+from dpframe.errors import Arg, Call, InputError, show
 from dpframe.frames.bins import Tally, between
 from dpframe.frames.columns import Column
 from dpframe.frames.keys import MOST_KEYS
@@ -155,23 +155,29 @@ def histogram(
 
 
 def _edges(column: Hashable, edges: Any) -> tuple[Fraction, ...]:
-    hint = "Hint: edges=[0, 10, 20, 50]"
+    hint = Arg("edges", [0, 10, 20, 50])
     if isinstance(edges, Public):
         edges = edges.values.tolist() if hasattr(edges.values, "tolist") else list(edges.values)
     if edges is None or isinstance(edges, str) or not isinstance(edges, list | tuple | range):
         raise InputError(
-            f"histogram({column!r}) needs edges= that you type, as a list of numbers, not {type(edges).__name__}: edges"
-            f" taken from the frame tell about it. {hint}, or dp.public(...) if they come from a public source"
+            f"histogram({column!r}) needs ",
+            Arg("edges"),
+            f" that you type, as a list of numbers, not {type(edges).__name__}: edges taken from the frame tell about it.",
+            hint=(hint, ", or ", Call("dp.public", ...), " if they come from a public source"),
         )
     if not 2 <= len(edges) <= MOST_KEYS:
         raise InputError(
-            f"edges= of histogram({column!r}) has {len(edges)} numbers; two or more make bins. {hint}"
+            Arg("edges"),
+            f" of histogram({column!r}) has {len(edges)} numbers; two or more make bins.",
+            hint=hint,
         )
     exact = tuple(one_number(e, f"edges[{i}]", "histogram") for i, e in enumerate(edges))
     for a, b in itertools.pairwise(exact):
         if float(a) >= float(b):
             raise InputError(
-                f"edges= of histogram({column!r}) must increase; {show(a)} is followed by {show(b)}. {hint}"
+                Arg("edges"),
+                f" of histogram({column!r}) must increase; {show(a)} is followed by {show(b)}.",
+                hint=hint,
             )
     return exact
 

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.accounting.events import Number, rational
-from dpframe.errors import InputError, show, typed
+from dpframe.errors import Arg, Call, InputError, show
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
 from dpframe.frames.public import Public
@@ -23,7 +23,7 @@ from dpframe.layout.tables import Fixed, Index
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Chooser, Reach
 from dpframe.mechanisms.ranks import quantiles
-from dpframe.statistics.base import common, one_column, one_number, parse_bounds
+from dpframe.statistics.base import asking, common, one_column, one_number, parse_bounds
 from dpframe.statistics.base_choice import Counted
 from dpframe.statistics.question import AUDIT_BOUNDS, question
 
@@ -76,9 +76,12 @@ class Quantile(Counted):
             return listed(column, self.candidates)
         if self.bounds is None and column.kind != "bool":
             raise InputError(
-                f"{self.verb}({column.name!r}) needs bounds= (or candidates=): the answer is chosen among public numbers,"
-                f" which must come from knowledge, not from the frame. Hint: df.dp.{self.describe()[:-1]}, bounds=(0, 100),"
-                " eps=0.5)"
+                f"{self.verb}({column.name!r}) needs ",
+                Arg("bounds"),
+                " (or ",
+                Arg("candidates"),
+                "): the answer is chosen among public numbers, which must come from knowledge, not from the frame.",
+                hint=asking(self, bounds=(0, 100)),
             )
         return ladder(column, *(self.bounds or (Fraction(0), Fraction(1))))
 
@@ -194,7 +197,9 @@ def quantile(
     if ranks and math.lcm(*(x.denominator for x in ranks)) > _PARTS:
         ranks = tuple(Fraction(int(x * 2 * _PARTS + 1) // 2, _PARTS) for x in ranks)  # to the nearest part
     if not ranks or any(a >= b for a, b in pairwise(ranks)):
-        raise InputError("q= must list numbers in increasing order. Hint: q=[0.25, 0.5, 0.75]")
+        raise InputError(
+            Arg("q"), " must list numbers in increasing order.", hint=Arg("q", [0.25, 0.5, 0.75])
+        )
     return _quantile("quantile", column, ranks, many, bounds, candidates, common(eps, nonnegative, round))
 
 
@@ -309,7 +314,14 @@ def _quantile(
 ) -> Quantile:
     one_column(verb, column)
     if bounds is not None and candidates is not None:
-        raise InputError(f"{verb}({column!r}) got both bounds= and candidates=. Hint: give one of them")
+        raise InputError(
+            f"{verb}({column!r}) got both ",
+            Arg("bounds"),
+            " and ",
+            Arg("candidates"),
+            ".",
+            hint="give one of them",
+        )
     parsed = parse_bounds(verb, column, bounds, None)
     exact = None if candidates is None else _candidates(verb, column, candidates)
     return Quantile(column, parsed, ranks=ranks, many=many, candidates=exact, asked=verb, **shared)
@@ -320,19 +332,24 @@ def _candidates(verb: str, column: Hashable, values: Any) -> tuple[Fraction, ...
         values = list(values.values)
     if not isinstance(values, list | tuple | range) or not values:
         raise InputError(
-            f"candidates= of {verb}({column!r}) must be a list of numbers that you type, not {type(values).__name__}: taken"
-            " from the frame, they tell about it. Hint: candidates=[0, 10, 20], or dp.public(...) if they are public"
+            Arg("candidates"),
+            f" of {verb}({column!r}) must be a list of numbers that you type, not {type(values).__name__}: taken from the frame, they tell about it.",
+            hint=(Arg("candidates", [0, 10, 20]), ", or ", Call("dp.public", ...), " if they are public"),
         )
     exact = tuple(one_number(v, f"candidates[{i}]", verb) for i, v in enumerate(values))
     if any(float(a) >= float(b) for a, b in pairwise(exact)):
-        raise InputError(f"candidates= of {verb}({column!r}) must increase. Hint: candidates=sorted(...)")
+        raise InputError(
+            Arg("candidates"),
+            f" of {verb}({column!r}) must increase.",
+            hint=Arg("candidates", Call("sorted", ...)),
+        )
     return exact
 
 
 def _rank(q: Any) -> Fraction:
     exact = rational(q, "q", zero=True)
     if exact > 1:
-        raise InputError(f"q={typed(q)} must lie between 0 and 1. Hint: q=0.5")
+        raise InputError(Arg("q", q), " must lie between 0 and 1.", hint=Arg("q", 0.5))
     return exact
 
 

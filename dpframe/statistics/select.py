@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting.events import Number
-from dpframe.errors import InputError, show
+from dpframe.errors import Call, InputError, show
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Measure
 from dpframe.layout.answers import Answer
@@ -160,6 +160,7 @@ def select(
     checked_k(of[0] if of else "x", k)
     if len(of) < max(2, k):
         raise InputError(
-            f"select needs at least {max(2, k)} columns to choose from, and has {len(of)}. Hint: select(['a', 'b', 'c'], bounds=(0, 1))"
+            f"select needs at least {max(2, k)} columns to choose from, and has {len(of)}.",
+            hint=Call("select", ["a", "b", "c"], bounds=(0, 1)),
         )
     return Scored(of[0], parse_bounds("select", of[0], bounds, B), of=of, k=k, **common(eps, False, None))

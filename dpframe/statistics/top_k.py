@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpframe.accounting.events import Number
-from dpframe.errors import InputError
+from dpframe.errors import Arg, Call, InputError, Piece
 from dpframe.frames.bins import Among, Tally
 from dpframe.frames.columns import Column
 from dpframe.frames.keys import key_table
@@ -47,9 +47,7 @@ class TopK(Counted):
         try:
             keys = key_table((self.column,), (column,), self.candidates)
         except InputError as e:
-            raise InputError(
-                str(e).replace("keys=", "candidates=").replace("keys is", "candidates= is")
-            ) from None
+            raise InputError(*_as_candidates(e.said), hint=_as_candidates(e.hint)) from None
         if keys.size < self.k:
             raise InputError(
                 f"top_k({column.name!r}, {self.k}) has only {keys.size} candidates to choose from. Hint: a smaller k"
@@ -123,8 +121,26 @@ def top_k(column: Hashable, k: int, *, candidates: Any = None, eps: Number | Non
     checked_k(column, k)
     if candidates is None:
         raise InputError(
-            f"top_k({column!r}, {k}) needs candidates=: which values occur is private. Hint: candidates=[...] with the"
-            f" values that {column!r} could have; or df.dp.top_k({column!r}, {k}, eps=0.5, delta=1e-6), and those with"
-            " enough rows are found"
+            f"top_k({column!r}, {k}) needs ",
+            Arg("candidates"),
+            ": which values occur is private.",
+            hint=(
+                Arg("candidates", [...]),
+                f" with the values that {column!r} could have; or ",
+                Call("df.dp.top_k", column, k, eps=0.5, delta=1e-6),
+                ", and those with enough rows are found",
+            ),
         )
     return TopK(one_column("top_k", column), k=k, candidates=candidates, **common(eps, False, None))
+
+
+def _as_candidates(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """What is said of keys, said of candidates, which are read alike."""
+    return tuple(
+        Arg("candidates", p.value)
+        if isinstance(p, Arg) and p.name == "keys"
+        else p.replace("keys is", "candidates is")
+        if isinstance(p, str)
+        else p
+        for p in pieces
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.accounting.events import Number
-from dpframe.errors import InputError, typed
+from dpframe.errors import Arg, InputError
 from dpframe.layout.answers import Answer
 from dpframe.layout.layouts import Layout
 from dpframe.layout.moments import Root, variance
@@ -101,7 +101,7 @@ def clip_var(
     100
     """
     if not isinstance(raw, bool):
-        raise InputError(f"raw={typed(raw)} must be True or False. Hint: raw=True")
+        raise InputError(Arg("raw", raw), " must be True or False.", hint=Arg("raw", True))
     parsed = parse_bounds("clip_var", one_column("clip_var", column), bounds, B)
     return ClipVar(column, parsed, ddof=checked_ddof(ddof), raw=raw, **common(eps, nonnegative, round))
 
@@ -160,5 +160,5 @@ def clip_std(
 
 def checked_ddof(ddof: Any) -> int:
     if isinstance(ddof, bool) or not isinstance(ddof, int) or ddof not in (0, 1, 2):
-        raise InputError(f"ddof={typed(ddof)} must be 0, 1 or 2. Hint: ddof=1")
+        raise InputError(Arg("ddof", ddof), " must be 0, 1 or 2.", hint=Arg("ddof", 1))
     return ddof

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.accounting.events import Number, rational
-from dpframe.errors import InputError, show, typed
+from dpframe.errors import Arg, Call, InputError, show
 from dpframe.frames.columns import MEASURABLE, Column
 from dpframe.layout.answers import Answer, Linear
 from dpframe.layout.families import Bounds, Family
@@ -74,7 +74,9 @@ class VectorSum(Aggregate):
                     f"{self.verb}: {c.name!r} is {c.text}, whose cells could be anything. Hint: {hint}"
                 )
         if self.dims:
-            raise InputError(f"dim= goes with one column of lists, and {self.of[0]!r} is {types[0].text}.")
+            raise InputError(
+                Arg("dim"), f" goes with one column of lists, and {self.of[0]!r} is {types[0].text}."
+            )
         return self
 
     def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
@@ -226,15 +228,19 @@ def vector_mean(
 def _vector(verb: str, columns: Any, norm: Any, ord: Any, dim: Any) -> dict[str, Any]:
     of = list_of_columns(verb, columns) if isinstance(columns, list | tuple) else (one_column(verb, columns),)
     if not of:
-        raise InputError(f"{verb} needs at least one column. Hint: {verb}(['x', 'y'], norm=1)")
+        raise InputError(f"{verb} needs at least one column.", hint=Call(f"{verb}", ["x", "y"], norm=1))
     if len(of) > MOST_COMPONENTS:
         raise InputError(f"{verb} takes at most {MOST_COMPONENTS} components, not {len(of)}.")
     if isinstance(ord, bool) or not isinstance(ord, int) or ord not in (1, 2):
-        raise InputError(f"ord={typed(ord)} must be 2 (Euclidean) or 1 (sum of absolute values). Hint: ord=2")
+        raise InputError(
+            Arg("ord", ord), " must be 2 (Euclidean) or 1 (sum of absolute values).", hint=Arg("ord", 2)
+        )
     if dim is not None and (
         isinstance(dim, bool) or not isinstance(dim, int) or not 1 <= dim <= MOST_COMPONENTS
     ):
-        raise InputError(f"dim={typed(dim)} must be a whole number from 1 to {MOST_COMPONENTS}. Hint: dim=8")
+        raise InputError(
+            Arg("dim", dim), f" must be a whole number from 1 to {MOST_COMPONENTS}.", hint=Arg("dim", 8)
+        )
     return {"of": of, "norm": rational(norm, "norm"), "order": ord, "dims": dim or 0}
 
 
@@ -246,12 +252,13 @@ def _length(a: VectorSum, c: Column) -> int:
     if isinstance(c.native, pl.List):
         if not a.dims:
             raise InputError(
-                f"{a.verb}({c.name!r}): lists may have any length, and how long they are must be public. Hint: dim=8"
+                f"{a.verb}({c.name!r}): lists may have any length, and how long they are must be public.",
+                hint=Arg("dim", 8),
             )
         return a.dims
     length = int(c.native.size)
     if a.dims not in (0, length):
-        raise InputError(f"dim={a.dims}, but {c.name!r} is {c.text}. Hint: leave dim out")
+        raise InputError(Arg("dim", a.dims), f", but {c.name!r} is {c.text}.", hint="leave dim out")
     if length > MOST_COMPONENTS:
         raise InputError(f"{a.verb} takes at most {MOST_COMPONENTS} components, not {length}.")
     return length

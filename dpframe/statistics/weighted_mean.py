@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from dpframe.accounting.events import Number
-from dpframe.errors import InputError, show, typed
+from dpframe.errors import Arg, InputError, show
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer, Ratio
 from dpframe.layout.families import Bounds, Family
@@ -107,11 +107,13 @@ def clip_wmean(
     one_column("clip_wmean", column)
     one_column("clip_wmean", weights)
     if column == weights:
-        raise InputError(f"weights={weights!r} is the column itself. Hint: weights='w'")
+        raise InputError(Arg("weights", weights), " is the column itself.", hint=Arg("weights", "w"))
     parsed = parse_bounds("clip_wmean", column, bounds, B)
     heavy = parse_bounds("clip_wmean", weights, weight_bounds, None)
     if heavy is None or heavy[0] < 0:
         raise InputError(
-            f"weight_bounds={typed(weight_bounds)} must be a pair from 0 up. Hint: weight_bounds=(0, 10)"
+            Arg("weight_bounds", weight_bounds),
+            " must be a pair from 0 up.",
+            hint=Arg("weight_bounds", (0, 10)),
         )
     return ClipWMean(column, parsed, weights=weights, weight_bounds=heavy, **common(eps, nonnegative, round))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dpframe.base.wrong_calls import MEANT, SEEDS, unknown_argument
-from dpframe.errors import UnknownName, did_you_mean, typed
+from dpframe.errors import Arg, Call, Code, UnknownName, did_you_mean, wrong_type
 from dpframe.statistics.table import STATISTICS
 
 MEANT_VERBS: Mapping[str, str] = {
@@ -31,13 +31,17 @@ def not_a_question(name: str, value: object, options: Sequence[str], where: str 
     near = did_you_mean(name, options)
     if isinstance(value, str) and name not in MEANT and (_asked(value) or not near.startswith("Did")):
         word = _asked(value) or "clip_mean"
-        return TypeError(
-            f"{name}={typed(value)} is not a question. Hint: {name}=dp.{word}({STATISTICS[word].example})"
+        return wrong_type(
+            Arg(name, value),
+            " is not a question.",
+            hint=Arg(name, Call(f"dp.{word}", Code(STATISTICS[word].example))),
         )
     if name.lower() in MEANT or name in SEEDS or near.startswith("Did"):
         return unknown_argument(where, name, options)
-    return TypeError(
-        f"{name}={typed(value)} is not a question. Hint: {name}=dp.count() or {name}=dp.clip_mean('x', B=100)"
+    return wrong_type(
+        Arg(name, value),
+        " is not a question.",
+        hint=(Arg(name, Call("dp.count")), " or ", Arg(name, Call("dp.clip_mean", "x", B=100))),
     )
 
 
@@ -51,28 +55,46 @@ def unknown_verb(owner: str, name: str, known: Sequence[str], columns: Sequence[
     """The error for a verb that ``owner`` does not have; a column's name gets the question about it."""
     if name in columns:
         return UnknownName(
-            f"{owner}.{name} is a column. Hint: {owner}.clip_mean({name!r}, bounds=(0, 100), eps=0.5)"
+            f"{owner}.{name} is a column.", hint=Call(f"{owner}.clip_mean", name, bounds=(0, 100), eps=0.5)
         )
     said = f"{owner} has no {name!r}"
     if name in _CHANGES_THE_FRAME:
-        return UnknownName(f"{said}. Hint: change the frame first, e.g. df[df.x > 5].dp.count(eps=0.5)")
+        return UnknownName(
+            f"{said}.", hint=("change the frame first, e.g. df[df.x > 5]", Call("dp.count", eps=0.5))
+        )
     if name in _EXTREMES:
         return UnknownName(
-            f"{said}: it is one row's value. Hint: an extreme quantile, {owner}.quantile('x', {_EXTREMES[name]},"
-            " bounds=(0, 100), eps=0.5)"
+            f"{said}: it is one row's value.",
+            hint=(
+                "an extreme quantile, ",
+                Call(f"{owner}.quantile", "x", Code(_EXTREMES[name]), bounds=(0, 100), eps=0.5),
+            ),
         )
     if name in _CROSSED:
         return UnknownName(
-            f"{said}. Hint: df.dp.groupby('a', 'b', keys={{'a': [...], 'b': [...]}}).count(eps=0.5)"
+            f"{said}.",
+            hint=Call("count", on=Call("df.dp.groupby", "a", "b", keys={"a": [...], "b": [...]}), eps=0.5),
         )
     if name == "describe":
         return UnknownName(
-            f"{said} (yet). Hint: count by bins that you type, e.g. df.assign(bin=pd.cut(df.x, [0, 10, 20])).dp"
-            ".groupby('bin', keys=list(pd.IntervalIndex.from_breaks([0, 10, 20]))).count(eps=0.5)"
+            f"{said} (yet).",
+            hint=(
+                "count by bins that you type, e.g. ",
+                Call("df.assign", bin=Call("pd.cut", Code("df.x"), [0, 10, 20])),
+                Call(
+                    "count",
+                    on=Call(
+                        "dp.groupby",
+                        "bin",
+                        keys=Call("list", Call("pd.IntervalIndex.from_breaks", [0, 10, 20])),
+                    ),
+                    eps=0.5,
+                ),
+            ),
         )
     meant = MEANT_VERBS.get(name)
     if meant in known:
-        return UnknownName(f"{said}. Hint: {owner}.{meant}({example(str(meant))})")
+        return UnknownName(f"{said}.", hint=Call(f"{owner}.{meant}", Code(example(str(meant)))))
     if name == "plan":
-        return UnknownName(f"{said}. Hint: df.dp.plan.groupby(...)")
+        return UnknownName(f"{said}.", hint=Call("df.dp.plan.groupby", ...))
     return UnknownName(f"{said} (yet). {did_you_mean(name, known)}")

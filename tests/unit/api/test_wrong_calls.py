@@ -239,7 +239,7 @@ def test_hints_speak_the_library_of_the_frame():
 def test_budget_exceeded_names_component_request_remaining_and_label(kind):
     with dp.Session(eps=1) as s:
         FRAMES[kind].dp.count(eps=0.75)
-        with pytest.raises(dp.BudgetExceeded, match=r"eps is used up.*eps=0\.5.*0\.25") as caught:
+        with pytest.raises(dp.BudgetExceeded, match=r"eps does not suffice.*eps=0\.5.*0\.25") as caught:
             FRAMES[kind].dp.count(eps=0.5, label="again")
         error = caught.value
         assert error.component == "eps"
