@@ -102,7 +102,7 @@ def read_limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:
             better = "max_rows_per_group" if grouped else "max_rows"
             hint = "leave it out" if name == "threshold" else Arg(better)
             raise InputError(
-                Arg(name), f" does not go with {'groups' if grouped else 'no groups'}.", hint=f"{hint}"
+                Arg(name), f" does not go with {'groups' if grouped else 'no groups'}.", hint=hint
             )
     threshold = options.get("threshold")
     if threshold is not None and (not isinstance(threshold, str) or threshold not in ("units", "rows")):

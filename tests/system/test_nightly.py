@@ -238,7 +238,7 @@ def test_a_budget_that_does_not_reach_is_exit_3_and_nothing_is_spent(folder, cap
     data(folder, "n1")
     assert cli.main(["run", str(folder / "arrivals.toml"), "--scope", "n1"]) == 3
     said = capsys.readouterr()
-    assert "eps is used up" in said.err
+    assert "eps does not suffice" in said.err
     assert said.err.count("\n") == 1
     assert not written(folder)
     assert not charges(folder)[0]

@@ -41,7 +41,7 @@ def test_an_afternoon_stays_within_its_budget_and_learns_when_to_fly(quiet, caps
     assert space["s"].spent == 1.65
     hours = space["hours"].set_index("hour")["late"]
     assert hours[6] < 0.15 < 0.25 < hours[19]
-    assert "eps is used up" in capsys.readouterr().out
+    assert "asks for eps=" in capsys.readouterr().out
 
 
 def test_a_table_with_rare_categories_shows_no_rare_one_and_holds_its_margins(quiet, capsys):

@@ -77,7 +77,7 @@ def test_a_budget_in_rho_is_divided_in_rho():
         (
             {"a": dp.query(dp.count(), eps=2)},
             {"eps": 1},
-            "'a': more than the plan's budget: eps is used up: count() asks for eps=2; at most eps=1 would",
+            "'a': more than the plan's budget: eps does not suffice: count() asks for eps=2; at most eps=1 would",
         ),
         ({"a": dp.query(dp.count(), eps=1), "b": dp.count()}, {"eps": 1}, "'b': nothing is left"),
         ({"a": dp.query(dp.count(), share=0.6), "b": dp.query(dp.count(), share=0.6)}, {"eps": 1}, "'b'"),

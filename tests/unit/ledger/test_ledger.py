@@ -153,13 +153,13 @@ def test_a_refusal_names_the_budget_and_changes_nothing(path):
     ledger = dp.Ledger.create(path, eps=1, per_scope={"eps": 0.5})
     ledger.reserve(claim(0.4), "monday")
     before = ledger.head
-    with pytest.raises(dp.BudgetExceeded, match=r"The budget of scope 'monday': eps is used up") as e:
+    with pytest.raises(dp.BudgetExceeded, match=r"The budget of scope 'monday': eps does not suffice") as e:
         ledger.reserve(claim(0.2, label="arrivals"), "monday")
     assert (e.value.requested, e.value.remaining) == (0.2, 0.1)
     assert (e.value.component, e.value.label) == ("eps", "arrivals")
     assert "session" not in str(e.value)
     ledger.reserve(claim(0.4), "tuesday")
-    with pytest.raises(dp.BudgetExceeded, match=r"The ledger's budget: eps is used up"):
+    with pytest.raises(dp.BudgetExceeded, match=r"The ledger's budget: eps does not suffice"):
         ledger.reserve(claim(0.3), "wednesday")
     assert ledger.head.sequence == before.sequence + 1
     assert spent(ledger) == Fraction(4, 5)
@@ -167,11 +167,11 @@ def test_a_refusal_names_the_budget_and_changes_nothing(path):
 
 def test_delta_and_rho_run_out_too(path):
     ledger = dp.Ledger.create(path, rho=0.5, delta_calls=1e-6)
-    with pytest.raises(dp.BudgetExceeded, match="rho is used up") as e:
+    with pytest.raises(dp.BudgetExceeded, match="rho does not suffice") as e:
         ledger.reserve(claim(event=laplace(2)))
     assert e.value.component == "rho"
     big = Event(Fraction(1, 10), Fraction(1, 10**5), Fraction(1, 200))
-    with pytest.raises(dp.BudgetExceeded, match="delta is used up") as e:
+    with pytest.raises(dp.BudgetExceeded, match="delta does not suffice") as e:
         ledger.reserve(claim(event=big))
     assert e.value.component == "delta"
 

@@ -79,7 +79,7 @@ def test_a_refusal_by_a_session_around_says_that_it_is_not_the_one_that_was_aske
             dp.BudgetExceeded, match=r"session around this one.*eps=2; at most eps=1 .* of eps=1\."
         ):
             DF.dp.count(eps=2)
-        with pytest.raises(dp.BudgetExceeded, match=r"^eps is used up: .* of eps=5\."):  # its own
+        with pytest.raises(dp.BudgetExceeded, match=r"^eps does not suffice: .* of eps=5\."):  # its own
             DF.dp.count(eps=6)
     assert outer.spent == 0
     assert inner.spent == 0
@@ -88,7 +88,9 @@ def test_a_refusal_by_a_session_around_says_that_it_is_not_the_one_that_was_aske
 def test_a_refusal_says_which_part_ran_out():
     s = dp.Session(eps=1)
     DF.dp.count(eps=0.7, session=s)
-    with pytest.raises(dp.BudgetExceeded, match=r"eps is used up.*count\(\).*'second'.*0\.5.*0\.3.*1\b") as e:
+    with pytest.raises(
+        dp.BudgetExceeded, match=r"eps does not suffice.*count\(\).*'second'.*0\.5.*0\.3.*1\b"
+    ) as e:
         DF.dp.count(eps=0.5, session=s, label="second")
     x = e.value
     assert (x.component, x.label) == ("eps", "second")

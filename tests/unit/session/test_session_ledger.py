@@ -119,7 +119,7 @@ def test_a_cap_of_ones_own_is_checked_with_the_ledger_and_neither_pays_alone(pat
     with dp.Session(ledger=path, eps=0.5) as s:
         assert s.remaining.eps == Fraction(1, 2)
         ROWS.dp.count(eps=0.3)
-        with pytest.raises(dp.BudgetExceeded, match="eps is used up"):
+        with pytest.raises(dp.BudgetExceeded, match="eps does not suffice"):
             ROWS.dp.count(eps=0.3)
         assert s.remaining.eps == Fraction(1, 5)
     assert s.spent == 0.3
