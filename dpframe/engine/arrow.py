@@ -56,12 +56,42 @@ class ArrowSource(PolarsSource):
 
     def _series(self, name: Hashable) -> pl.Series:
         """The column; of a type that Polars lacks, what is null in it."""
-        cells = self._frame.column(name)
-        if self._native(name) is None:
-            cells = pc.if_else(pc.is_valid(cells), True, None)
-        series = pl.from_arrow(cells)
-        assert isinstance(series, pl.Series)
-        return series
+        cells = counted(self._frame.column(name))
+        return from_arrow(
+            cells if self._native(name) is not None else pc.if_else(pc.is_valid(cells), True, None)
+        )
+
+
+def from_arrow(cells: pa.Array | pa.ChunkedArray) -> pl.Series:
+    """The cells as Polars has them; what is null is looked at, not believed."""
+    series = pl.from_arrow(counted(cells))
+    assert isinstance(series, pl.Series)
+    return series
+
+
+def counted(cells: Any) -> Any:
+    """The same cells, of which nobody has said how many are null.
+
+    An Arrow array carries that number, which nothing checks; readers skip the bits that say which if it is 0, and some
+    take all for null if it is the length.
+    """
+    if isinstance(cells, pa.ChunkedArray):
+        return pa.chunked_array([counted(c) for c in cells.chunks], type=cells.type)
+    t, n, at = cells.type, len(cells), cells.offset
+    if isinstance(cells, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(t, counted(cells.storage))
+    if pa.types.is_dictionary(t):
+        return pa.DictionaryArray.from_arrays(
+            counted(cells.indices), counted(cells.dictionary), ordered=t.ordered, safe=False
+        )
+    if t.num_fields == 0:
+        return pa.Array.from_buffers(t, n, cells.buffers(), -1, at)
+    own = {pa.ListArray: 2, pa.LargeListArray: 2, pa.FixedSizeListArray: 1}.get(type(cells))
+    return (
+        cells
+        if own is None
+        else pa.Array.from_buffers(t, n, cells.buffers()[:own], -1, at, [counted(cells.values)])
+    )
 
 
 def _once(table: pa.Table) -> list[str]:

@@ -17,6 +17,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
+from dpframe.engine.arrow import counted, from_arrow
 from dpframe.engine.held import Held
 from dpframe.engine.polars import describe
 from dpframe.engine.polars_query import Query, code_rows, key_form
@@ -173,7 +174,7 @@ def _kind_of(dtype: Any) -> tuple[str, bool, Any]:
 
 
 def _arrow_type(empty: pd.Series[Any]) -> Any:
-    return _from_arrow(pa.array(empty, from_pandas=True)).dtype
+    return from_arrow(pa.array(empty, from_pandas=True)).dtype
 
 
 def _describe(name: Hashable, dtype: Any) -> Column:
@@ -185,12 +186,6 @@ def _describe(name: Hashable, dtype: Any) -> Column:
     return Column(name, *_plain_type(dtype))
 
 
-def _from_arrow(array: Any) -> pl.Series:
-    s = pl.from_arrow(array)
-    assert isinstance(s, pl.Series)
-    return s
-
-
 def _to_polars(s: pd.Series[Any]) -> pl.Series:
     """A numeric, temporal or text column as a Polars series."""
     if isinstance(s.dtype, np.dtype) and s.dtype.kind in "biuf":
@@ -200,7 +195,7 @@ def _to_polars(s: pd.Series[Any]) -> pl.Series:
                 array = array.astype(np.float64)
         return pl.Series(array)
     try:
-        return _from_arrow(pa.array(s, from_pandas=True))
+        return from_arrow(pa.array(s, from_pandas=True))
     except (UnicodeError, pa.ArrowException):
         # Text that is not valid Unicode (a lone surrogate) equals no key; it must not stop the release.
         return pl.Series([_valid(x) if isinstance(x, str) else None for x in s], dtype=pl.String)
@@ -220,11 +215,14 @@ def _presence(s: pd.Series[Any]) -> pl.Series:
         return _to_polars(s)
     if _floats_beside_null(s.dtype):
         return _to_polars(s)  # may hold NaN beside null
+    if isinstance(s.dtype, pd.ArrowDtype) or getattr(s.dtype, "storage", "") == "pyarrow":
+        present = counted(pa.array(s)).is_valid().to_numpy(zero_copy_only=False)
+        return from_arrow(pa.array(present, mask=~present))
     if isinstance(s.dtype, np.dtype) and s.dtype.kind == "O":  # each cell decides for itself, and none raises
         present = np.fromiter((not _missing(x) for x in s), dtype=bool, count=len(s))
     else:
         present = s.notna().to_numpy(dtype=bool)
-    return _from_arrow(pa.array(present, mask=~present))
+    return from_arrow(pa.array(present, mask=~present))
 
 
 def _floats_beside_null(dtype: Any) -> bool:
@@ -251,7 +249,7 @@ def _key_series(s: pd.Series[Any], c: Column, listed: KeyColumn | None) -> pl.Se
     """
     if c.kind == "period":
         ordinals = pd.PeriodIndex(s)
-        return _from_arrow(pa.array(ordinals.asi8, mask=np.asarray(ordinals.isna())))
+        return from_arrow(pa.array(ordinals.asi8, mask=np.asarray(ordinals.isna())))
     if listed is not None and c.kind in CODED:
         if c.kind == "categorical":
             code_of = np.array([*(listed.code(x) for x in s.cat.categories), -2], dtype=np.int64)
@@ -299,7 +297,7 @@ def _id_series(s: pd.Series[Any], c: Column) -> pl.Series:
 def _of_codes(s: pd.Series[Any], categories: pl.Series) -> pl.Series:
     """The values of a Categorical, given those of its categories."""
     codes = s.cat.codes.to_numpy().astype(np.int64)
-    return categories.gather(_from_arrow(pa.array(codes, mask=codes < 0)))
+    return categories.gather(from_arrow(pa.array(codes, mask=codes < 0)))
 
 
 def _id_text(cell: Any) -> str | None:
@@ -326,7 +324,7 @@ def _id_text(cell: Any) -> str | None:
 
 
 def _coded(codes: npt.NDArray[np.int64]) -> pl.Series:
-    return _from_arrow(pa.array(codes, mask=codes == -2))
+    return from_arrow(pa.array(codes, mask=codes == -2))
 
 
 def _key_values(

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from dpframe.engine.bare import bare
 from dpframe.engine.held import Held
 from dpframe.engine.polars_plan import foreign_step
 from dpframe.engine.polars_query import Query, _key, code_rows, key_form, restore, streams
@@ -62,8 +63,11 @@ class PolarsSource(Held):
         return None if isinstance(self._frame, pl.DataFrame) else foreign_step(self._frame, unit)
 
     def _opened(self, names: Sequence[Hashable] | None) -> tuple[pl.LazyFrame, int | None]:
-        """The frame with at least these columns (None: all), and how many rows it has, if that is known."""
-        return self._frame.lazy(), self._frame.height if isinstance(self._frame, pl.DataFrame) else None
+        """The frame with these columns (None: all), and how many rows it has, if that is known."""
+        height = self._frame.height if isinstance(self._frame, pl.DataFrame) else None
+        if names is not None and not names:  # count() reads no column, but needs the rows
+            return self._frame.lazy(), height
+        return bare(self._frame, None if names is None else [str(n) for n in names]), height
 
     def aggregate(self, ask: Ask) -> Counts:
         frame, height = self._opened(ask.columns)

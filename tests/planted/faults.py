@@ -195,6 +195,20 @@ FAULTS = (
         ("unit/statistics/test_vectors.py",),
     ),
     Fault(
+        "a column's sorted flag is believed",
+        "engine/bare.py",
+        "    cells = pl.DataFrame(_Cells(frame))\n",
+        "    cells = frame\n",
+        ("properties/test_lying_frames.py",),
+    ),
+    Fault(
+        "what an Arrow column says of its nulls is believed",
+        "engine/arrow.py",
+        "        return pa.Array.from_buffers(t, n, cells.buffers(), -1, at)",
+        "        return cells",
+        ("properties/test_lying_frames.py",),
+    ),
+    Fault(
         "found groups come in an order of their size",
         "engine/polars_query.py",
         "query = query.sort(by)",
