@@ -1,15 +1,21 @@
 """How likely a random test is to fail though nothing is wrong: thresholds from exact tails.
 
-Every random test of the suite uses one of these, or computes its own; none fails by chance more often than ``ALARM``.
+A comparison fails by chance at most once in 10**10 times (``ALARM``), so a test of up to ten comparisons at most once
+in 10**9. Tests that compare more say so and hand in a smaller ``alarm``.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 from scipy import stats
 
-ALARM = 1e-9
+ALARM = 1e-10
+THIN = 20  # fewer expected hits than this make no cell of their own
+# Pearson's statistic has a heavier tail than its limit where cells are thin. At this nominal rate its true tail is
+# below 1e-9 from 20 expected hits a cell on: test_chance computes it exactly.
+NOMINAL = 1e-13
 
 
 def least_hits(n: int, p: float, alarm: float = ALARM) -> int:
@@ -30,12 +36,33 @@ def likely_hits(n: int, p: float, alarm: float = ALARM) -> range:
     return range(least_hits(n, p, alarm / 2), most_hits(n, p, alarm / 2) + 1)
 
 
-def farthest_cdf(n: int, alarm: float = ALARM) -> float:
-    """How far a sample's distribution function lies from the law's, but for ``alarm`` (Dvoretzky, Kiefer, Wolfowitz,
-    with Massart's constant: any law, any n)."""
-    return math.sqrt(math.log(2 / alarm) / (2 * n))
+def least_share(n: int, p: float, alarm: float = ALARM) -> float:
+    return least_hits(n, p, alarm) / n
 
 
-def largest_chi_square(cells: int, alarm: float = ALARM) -> float:
-    """The limit of Pearson's statistic over ``cells`` cells, each expected at least some tens of times."""
-    return float(stats.chi2.isf(alarm, cells - 1))
+def most_share(n: int, p: float, alarm: float = ALARM) -> float:
+    return most_hits(n, p, alarm) / n
+
+
+def fits(seen, expected, nominal: float = NOMINAL) -> bool:
+    """Whether counts follow a law (Pearson); False by a chance below 1e-9 if they do.
+
+    Parameters
+    ----------
+    seen, expected : sequences of numbers, shape (cells,)
+        Hits and expected hits of each cell, in the order of the outcomes: thin cells join their neighbour.
+    """
+    seen, expected = np.asarray(seen, dtype=float), np.asarray(expected, dtype=float)
+    if seen[expected <= 0].any():
+        return False
+    cells = [[0.0, 0.0]]
+    for s, e in zip(seen, expected):
+        if cells[-1][1] >= THIN:
+            cells.append([0.0, 0.0])
+        cells[-1][0] += s
+        cells[-1][1] += e
+    if len(cells) > 1 and cells[-1][1] < THIN:
+        s, e = cells.pop()
+        cells[-1] = [cells[-1][0] + s, cells[-1][1] + e]
+    statistic = math.fsum((s - e) ** 2 / e for s, e in cells)
+    return len(cells) == 1 or bool(stats.chi2.sf(statistic, len(cells) - 1) > nominal)

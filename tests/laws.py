@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 
+import chance
 import mpmath
 import numpy as np
 import pytest
@@ -66,24 +67,11 @@ def furthest(a: dict, b: dict) -> float:
     return max(abs(a[x] - b[x]) for x in a)
 
 
-def alarm(observed, law, rate=1e-9) -> bool:
-    """Whether counts are too far from a law for chance (chi-square, rare outcomes together)."""
-    from scipy import stats
-
+def alarm(observed, law) -> bool:
+    """Whether counts are too far from a law for chance (below 1e-9; Pearson, rare outcomes together)."""
     p = np.asarray(law, dtype=float)
-    n = int(np.sum(observed))
-    often = p * n >= 10
-    got, want = list(np.asarray(observed)[often]), list((p * n)[often])
-    if (~often).any():
-        rest = float(p[~often].sum() * n)
-        if rest >= 10:
-            got.append(np.asarray(observed)[~often].sum())
-            want.append(rest)
-        else:
-            got[0] += np.asarray(observed)[~often].sum()
-            want[0] += rest
-    statistic = sum((g - w) ** 2 / w for g, w in zip(got, want))
-    return bool(stats.chi2.sf(statistic, len(got) - 1) < rate) if len(got) > 1 else False
+    order = np.argsort(-p, kind="stable")
+    return not chance.fits(np.asarray(observed)[order], p[order] * np.sum(observed))
 
 
 def exp(x: list[float]) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Intervals cover the exact clipped answer as often as their laws say; errors are as promised.
 
 One grouped release over thousands of groups that all hold the same rows gives as many independent
-answers. Coverage must be at least 94 % and within the stated number of standard errors (5.6 of the
-groups drawn, false alarm 2e-8; 20,000 groups, so that is 4 standard errors of 10,000) of its law.
+answers: the number that is covered is binomial. It must lie where its law, or the level, leaves it but for a chance of
+1e-10 a comparison (``chance``). Spreads are compared at 6 and more of their standard errors.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 import os
 from fractions import Fraction
 
+import chance
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -23,7 +24,6 @@ pytestmark = pytest.mark.usefixtures("quiet")
 
 AUDIT = os.environ.get("DPFRAME_AUDIT") == "1"
 GROUPS = 200_000 if AUDIT else 20_000
-SE = 5.6
 PAIRS = {"laplace": {"eps": 1}, "gaussian": {"eps": 1, "delta": 1e-6}, "rho": {"rho": 0.05}}
 
 
@@ -71,12 +71,11 @@ def within_two(first: Noise, a: float, second: Noise, b: float, w: float) -> flo
 
 
 def assert_share(got: float, predicted: float, level: float, groups=GROUPS, *, at_least_only=False):
-    se = math.sqrt(max(predicted * (1 - predicted), 1e-4) / groups)
-    assert got >= predicted - SE * se, (got, predicted)
+    """The law is known to 1e-6 (quadrature)."""
+    assert got >= chance.least_share(groups, max(predicted - 1e-6, 0)), (got, predicted)
     if not at_least_only:
-        assert got <= predicted + SE * se, (got, predicted)
-    if level == 0.95:
-        assert got >= 0.94
+        assert got <= chance.most_share(groups, min(predicted + 1e-6, 1)), (got, predicted)
+    assert got >= chance.least_share(groups, level), (got, level)
 
 
 LEVELS = (0.5, 0.9, 0.95, 0.99)
@@ -166,7 +165,7 @@ def test_fused_questions(mechanism, rows):
         got = {name: share_covered(release, name, x, level, ends) for name, x in truths.items()}
         for name, share in got.items():
             # Rounded counts and convolved widths may be a little wide, never short.
-            assert share >= level - SE * math.sqrt(level * (1 - level) / GROUPS), name
+            assert share >= chance.least_share(GROUPS, level), name
             assert share <= level + (0.12 if name != "t" else 0.02), name
         high, low = float(plan.parts[0].layout.grid.high), float(plan.parts[0].layout.grid.low)
         w = float((ends["t_high"] - ends["t_low"])[0]) / 2
@@ -187,9 +186,9 @@ def test_blocks_of_several_columns(blocks):
     )
     for i in range(blocks):
         share = share_covered(release, f"t{i}", 5.0 + i, 0.95)
-        assert 0.95 - SE * math.sqrt(0.0475 / (GROUPS // 4)) <= share <= 0.985
-    assert share_covered(release, "n", 2, 0.95) >= 0.94
-    assert share_covered(release, "m", 2.5, 0.95) >= 0.94
+        assert chance.least_share(GROUPS // 4, 0.95) <= share <= chance.most_share(GROUPS // 4, 0.97)
+    assert share_covered(release, "n", 2, 0.95) >= chance.least_share(GROUPS // 4, 0.95)
+    assert share_covered(release, "m", 2.5, 0.95) >= chance.least_share(GROUPS // 4, 0.95)
 
 
 # ---- means with a private number of rows ----
@@ -264,7 +263,7 @@ def test_the_mean_of_nothing_is_uncertain_everywhere():
     ends = s.last.interval(0.95)
     assert (ends["x_mean_high"] - ends["x_mean_low"]).mean() > 60
     inside = (ends["x_mean_low"] <= 50) & (ends["x_mean_high"] >= 50)
-    assert inside.mean() >= 0.94
+    assert inside.mean() >= chance.least_share(groups, 0.95)
 
 
 # ---- margins, errors and promises ----
@@ -285,7 +284,7 @@ def test_margin_columns_cover(kind):
     truth = {"n": 20, "t": 125.0, "m": 6.25}
     for name, x in truth.items():
         covered = ((table[name] - x).abs() <= table[f"{name}_moe"] + 1e-9).mean()
-        assert covered >= 0.95 - SE * math.sqrt(0.0475 / GROUPS), name
+        assert covered >= chance.least_share(GROUPS, 0.95), name
         assert covered <= 0.985, name
         ends = release.interval(0.95)
         reach = np.maximum(
@@ -312,8 +311,8 @@ def test_rmse_and_error_of_the_mean_are_as_promised(mu):
     quantile = float(np.quantile(np.abs(error), 0.95))
     if abs(mu) < 1:
         assert quantile == pytest.approx(c * unit, rel=0.06)
-    # The promise: at most 5 % of the answers are farther than 3 D/(eps n); 5.6 standard errors.
-    assert float((np.abs(error) > 3 * unit).mean()) <= 0.05 + SE * math.sqrt(0.0475 / groups)
+    # The promise: at most 5 % of the answers are farther than 3 D/(eps n).
+    assert float((np.abs(error) > 3 * unit).mean()) <= chance.most_share(groups, 0.05)
     width = release.interval(0.95)
     half = float((width["m_high"] - width["m_low"]).mean()) / 2
     if abs(mu) < 1:

@@ -122,8 +122,8 @@ def test_absent_keys_each_get_noise_of_their_own(kind):
     """Case 62. 3,000 absent and 3,000 present keys: the same law, independently drawn.
 
     For Laplace with b = 1/eps = 4 on the integers the variance is 2p/(1-p)^2, p = exp(-1/4); kurtosis
-    is below 6, so a sample variance of 3,000 has a relative sd below .042 and 6 sd is .25. The lag-one
-    correlation has sd 1/sqrt(3000) = .0183; 6 sd is .11.
+    is below 6, so a sample variance of 3,000 has a relative sd below .042 and 7 sd is .29. The lag-one
+    correlation has sd 1/sqrt(3000) = .0183; 7 sd is .13: in all, a false alarm below 1e-10.
     """
     df = as_kind(kind, pl.DataFrame({"k": list(range(3000)) * 2}))
     with dp.Session(eps=10):
@@ -132,9 +132,9 @@ def test_absent_keys_each_get_noise_of_their_own(kind):
     p = np.exp(-0.25)
     for half in (noise[:3000], noise[3000:]):
         assert len(np.unique(half)) > 15
-        assert abs(half.var() / (2 * p / (1 - p) ** 2) - 1) < 0.25
-        assert abs(np.corrcoef(half[1:], half[:-1])[0, 1]) < 0.11
-    assert abs(np.corrcoef(noise[:3000], noise[3000:])[0, 1]) < 0.11
+        assert abs(half.var() / (2 * p / (1 - p) ** 2) - 1) < 0.29
+        assert abs(np.corrcoef(half[1:], half[:-1])[0, 1]) < 0.13
+    assert abs(np.corrcoef(noise[:3000], noise[3000:])[0, 1]) < 0.13
 
 
 @pytest.mark.parametrize("question", [dp.clip_sum("x", bounds=(0, 8)), dp.clip_mean("x", bounds=(0, 8))])

@@ -6,6 +6,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import chance
 import mpmath
 import numpy as np
 import polars as pl
@@ -313,14 +314,7 @@ def test_draws_follow_the_pmf(name, eps, m):
     reach = len(noise.weights)
     expected = n * noise.pmf(np.arange(-reach, reach + 1))
     seen = np.bincount(draws + reach, minlength=2 * reach + 1).astype(float)
-    bins = np.minimum((np.cumsum(expected) / 60).astype(int), int(n / 60) - 1)  # about 60 to a bin
-    bins = np.unique(bins, return_inverse=True)[1]
-    e, s = np.bincount(bins, expected), np.bincount(bins, seen)
-    keep = e > 20
-    e, s = np.append(e[keep], e[~keep].sum()), np.append(s[keep], s[~keep].sum())
-    if e[-1] < 20:
-        e, s = np.append(e[:-2], e[-2:].sum()), np.append(s[:-2], s[-2:].sum())
-    assert stats.chi2.sf(np.sum((s - e) ** 2 / e), len(e) - 1) > 1e-9
+    assert chance.fits(seen, expected)
 
 
 # -- end to end ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import chance
 import numpy as np
 import polars as pl
 import pytest
@@ -293,7 +294,7 @@ def hard(c, tie, gap):
 
 @pytest.mark.parametrize("asked", [((1,), 2), ((1, 2, 3), 4), ((1, 3), 4), (tuple(range(1, 10)), 10)])
 def test_rank_errors_hold_on_data_that_are_hard(asked):
-    """Ties beside empty candidates, at many distances: in each, at most 5 % of 120 draws are beyond (17 by 1e-9)."""
+    """Ties beside empty candidates, at many distances: in each, at most 5 % of 120 draws are beyond, but for 1e-10."""
     made = quantiles(255, *asked, Reach(), Target(Fraction(1)))
     rng = np.random.default_rng(1)
     cases = [hard(256, 400, gap) for gap in (5, 15, 25, 40)]
@@ -301,7 +302,7 @@ def test_rank_errors_hold_on_data_that_are_hard(asked):
     cases += [np.bincount(rng.choice([3, 90, 91, 200], 400), minlength=256).tolist()]
     for counts in cases:
         bound = made.error(0.95, sum(counts))
-        assert sum(gaps_of(made, counts) > bound for _ in range(120)) <= 21
+        assert sum(gaps_of(made, counts) > bound for _ in range(120)) <= chance.most_hits(120, 0.05)
 
 
 def test_the_error_of_a_hard_median_is_not_far_below_its_bound():

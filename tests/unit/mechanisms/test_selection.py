@@ -11,11 +11,11 @@ import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
+import chance
 import mpmath
 import numpy as np
 import pytest
 from laws import exponential_law, permute_and_flip_law
-from scipy import stats
 
 import dpframe as dp
 from dpframe.mechanisms import selection
@@ -176,21 +176,11 @@ def test_permute_and_flip_is_never_worse(eps):
 # ---- draws ----
 
 
-def chi_square(seen, p):
-    n = seen.sum()
-    thick = p * n >= 50
-    o, e = np.append(seen[thick], seen[~thick].sum()), np.append(p[thick], p[~thick].sum()) * n
-    if e[-1] < 50:
-        assert stats.binom.sf(o[-1] - 1, n, e[-1] / n) > ALARM
-        o, e = o[:-1], e[:-1]
-    return float(stats.chi2.sf(np.sum((o - e) ** 2 / e), len(o) - 1)) if len(o) > 1 else 1.0
-
-
 @BOTH
 def test_draws_follow_the_law(choose, law):
     n = 20_000
     seen = np.bincount([choose(COUNTS, 1, 0.1, monotone=True) for _ in range(n)], minlength=5)
-    assert chi_square(seen, law(COUNTS, 1, 0.1, monotone=True)) > ALARM
+    assert chance.fits(seen, law(COUNTS, 1, 0.1, monotone=True) * seen.sum())
 
 
 @BOTH
@@ -199,7 +189,7 @@ def test_exact_decisions_follow_the_law(choose, law, monkeypatch):
     monkeypatch.setattr(selection, "_BAND", 2.0)
     u = [Fraction(7, 3), 2, 0, 1]
     seen = np.bincount([choose(u, 1, 1) for _ in range(4_000)], minlength=4)
-    assert chi_square(seen, law(u, 1, 1)) > ALARM
+    assert chance.fits(seen, law(u, 1, 1) * seen.sum())
 
 
 @BOTH
@@ -266,7 +256,7 @@ def test_many_candidates():
 def test_uniform_integers(n):
     seen = np.bincount([selection._below(n) for _ in range(20_000)], minlength=n)
     assert len(seen) == n
-    assert n == 1 or n > 100 or stats.chisquare(seen).pvalue > ALARM
+    assert chance.fits(seen, [20_000 / n] * n)
 
 
 def test_the_last_incomplete_round_is_thrown_back():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import chance
 import numpy as np
 import pytest
 from calibrated import gaussian, laplace
@@ -76,7 +77,7 @@ def test_width_of_one_term_is_the_laws_own():
 
 
 def test_widths_against_draws():
-    """2e5 sums of five draws; 6 standard errors (2e-9)."""
+    """2e5 sums of five draws: binomial, 1e-10 a level; the spread within 8 standard errors."""
     terms = tuple(
         (noise, c) for noise, c in zip([laplace("0.5"), gaussian(1, "1e-6")] * 3, (1, 0.5, 2, 0.25, 1))
     )
@@ -84,7 +85,7 @@ def test_widths_against_draws():
     total = sum(c * noise.sample(n) for noise, c in terms)
     for level in (0.5, 0.9, 0.95, 0.99):
         share = float((np.abs(total) <= halfwidth(terms, level)).mean())
-        assert -6 * math.sqrt(level * (1 - level) / n) <= share - level <= 0.02
+        assert chance.least_share(n, level) <= share <= level + 0.02
     assert math.isclose(std(terms), float(total.std()), rel_tol=0.02)
 
 

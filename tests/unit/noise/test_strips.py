@@ -1,6 +1,6 @@
 """The strip sampler against the exact laws, its float path against exact arithmetic, and its source.
 
-Statistical checks have fixed sample sizes and a false-alarm rate of at most 1e-8 each.
+Statistical checks have fixed sample sizes and a false-alarm rate of at most 1e-9 each.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import threading
 from fractions import Fraction
 
+import chance
 import mpmath
 import numpy as np
 import polars as pl
@@ -32,7 +33,7 @@ from dpframe.mechanisms.registry import mechanism
 from dpframe.noise import source, strips
 from dpframe.noise.strips import StripSampler, sampler
 
-ALARM = 1e-8
+ALARM = 1e-9
 SHAPES = ("linear", "square")
 SCALES = [
     Fraction(1, 64),
@@ -72,34 +73,21 @@ def edges_of(shape: str, scale: Fraction, bins: int) -> list[int]:
     return sorted(edges | {-2, -1, 0, 1} if scale < 50 else edges)
 
 
-def p_value(draws: np.ndarray, shape: str, scale: Fraction, bins: int = 60) -> float:
-    """Chi-square of draws against the exact law; thin cells are merged into their neighbour."""
+def follows(draws: np.ndarray, shape: str, scale: Fraction, bins: int = 60) -> bool:
+    """Whether draws fit the exact law."""
     with mpmath.workdps(60):
         edges = edges_of(shape, scale, bins)
         cumulative = [mpmath.mpf(0), *(cdf(shape, scale, k) for k in edges), mpmath.mpf(1)]
         p = [float(b - a) for a, b in itertools.pairwise(cumulative)]
     seen = np.bincount(np.searchsorted(edges, draws, side="left"), minlength=len(p))
-    merged: list[list[float]] = [[0.0, 0.0]]
-    for expected, count in zip(np.array(p) * len(draws), seen):
-        if merged[-1][0] >= 50:
-            merged.append([0.0, 0.0])
-        merged[-1][0] += expected
-        merged[-1][1] += count
-    if len(merged) > 1 and merged[-1][0] < 50:
-        expected, count = merged.pop()
-        merged[-1][0] += expected
-        merged[-1][1] += count
-    if len(merged) == 1:
-        return 1.0
-    statistic = sum((o - e) ** 2 / e for e, o in merged)
-    return float(stats.chi2.sf(statistic, len(merged) - 1))
+    return chance.fits(seen, np.array(p) * len(draws))
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_draws_follow_the_exact_law(shape, scale):
     draws = StripSampler(shape, scale).sample(DRAWS)
-    assert p_value(draws, shape, scale) > ALARM
+    assert follows(draws, shape, scale)
     # The share of non-zero draws, exactly binomial: it is what a narrow law is made of.
     with mpmath.workdps(60):
         beside = float(2 * cdf(shape, scale, -1))
@@ -117,7 +105,7 @@ def test_low_bits_of_wide_laws_are_uniform(shape, scale):
     draws = StripSampler(shape, scale).sample(DRAWS)
     seen = np.bincount(draws & 15, minlength=16)
     # At scale 1e4 the law's own deviation from uniform is below 1e-8 a cell.
-    assert stats.chisquare(seen).pvalue > ALARM
+    assert chance.fits(seen, [DRAWS / 16] * 16)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -230,7 +218,7 @@ def test_the_exact_acceptance_gives_the_same_law(shape, monkeypatch):
     n = 15_000 if not AUDIT else 10**6
     draws = StripSampler(shape, Fraction(3)).sample(n)
     assert len(exactly) >= n
-    assert p_value(draws, shape, Fraction(3)) > ALARM
+    assert follows(draws, shape, Fraction(3))
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(1000, 7), Fraction(2**55)], ids=str)
@@ -498,7 +486,7 @@ def z_of_correlation(a: np.ndarray, b: np.ndarray) -> float:
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_cells_are_independent_of_each_other_and_between_calls(mechanism):
-    """20,000 listed groups, every other one absent: no correlation beyond 6 standard errors (2e-9)."""
+    """20,000 listed groups, every other one absent: no correlation beyond 6.8 standard errors (16 comparisons: 2e-10)."""
     n = 20_000
     df = pl.DataFrame({"g": np.arange(0, n, 2), "x": np.full(n // 2, 3.0)})
     with dp.Session(rho=10**6):
@@ -512,13 +500,13 @@ def test_cells_are_independent_of_each_other_and_between_calls(mechanism):
     counts = [t["c"].to_numpy() - present for t in tables]
     sums = [t["s"].to_numpy() - 3.0 * present for t in tables]
     for x in counts + sums:
-        assert z_of_correlation(x[:-1], x[1:]) < 6  # neighbours, present beside absent
-        assert z_of_correlation(x[::2], x[1::2]) < 6
-        assert z_of_correlation(x[: n // 2], x[n // 2 :]) < 6
+        assert z_of_correlation(x[:-1], x[1:]) < 6.8  # neighbours, present beside absent
+        assert z_of_correlation(x[::2], x[1::2]) < 6.8
+        assert z_of_correlation(x[: n // 2], x[n // 2 :]) < 6.8
         assert stats.ks_2samp(x[::2], x[1::2]).pvalue > ALARM  # absent groups get the same noise law
         assert len(np.unique(x[1::2])) > 20  # and not one value for all
-    assert z_of_correlation(counts[0], counts[1]) < 6
-    assert z_of_correlation(sums[0], sums[1]) < 6
+    assert z_of_correlation(counts[0], counts[1]) < 6.8
+    assert z_of_correlation(sums[0], sums[1]) < 6.8
 
 
 def test_600_absent_groups_get_600_draws():
@@ -542,4 +530,4 @@ def test_parts_of_one_block_have_their_own_noise():
             c=dp.count("x"), s=dp.clip_sum("x", bounds=(0, 10)), eps=1
         )
     u, v = (x.astype(np.float64) for x in s.last._noisy)
-    assert z_of_correlation(u, v) < 6
+    assert z_of_correlation(u, v) < 6.8

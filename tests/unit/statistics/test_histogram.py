@@ -11,6 +11,7 @@ import math
 import pickle
 from decimal import Decimal
 
+import chance
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -328,14 +329,14 @@ def test_bounds_are_given_on_and_both_are_charged(kind):
 
 
 def test_empty_bins_fail_rarely():
-    """At most 1 % of the bounds of nothing are anything but the range: 2,000 releases, at most 50 for 1e-9."""
+    """At most 1 % of the bounds of nothing are anything but the range: 2,000 releases, false alarm 1e-10."""
     keys = list(range(2000))
     frame = pl.DataFrame({"g": [0], "x": [None]}, schema={"g": pl.Int64, "x": pl.Float64})
     with dp.Session(eps=10):
         t = frame.dp.groupby("g", keys=keys).bounds("x", eps=0.5)
     assert t.columns == ["g", "x_low", "x_high"]
     failed = t.filter((pl.col("x_low") != -(2**64)) | (pl.col("x_high") != 2**64)).height
-    assert failed <= 50
+    assert failed <= chance.most_hits(2000, 0.01)
 
 
 def test_a_bin_with_enough_rows_is_seen():

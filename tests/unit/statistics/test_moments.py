@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from fractions import Fraction
 
+import chance
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -226,7 +227,7 @@ def covered(release, name, truth, level):
 @pytest.mark.parametrize(("n", "eps"), [(10, 1), (30, 1), (100, 1), (100, 10)], ids=str)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_intervals_of_second_moments_cover(shape, n, eps, mechanism):
-    """At least nominal but for 1 % at 95 %, from 10 rows up; false alarms at 5.6 standard errors."""
+    """At least nominal but for 1 %, from 10 rows up; false alarms: 1e-10 a comparison, of ten."""
     x = SHAPES[shape](n)
     y = second_column(x)
     release = ask(
@@ -239,7 +240,7 @@ def test_intervals_of_second_moments_cover(shape, n, eps, mechanism):
     )
     truths = {"v": x.var(ddof=1), "s": x.std(ddof=1)}
     for level in (0.5, 0.95):
-        least = level - 0.01 - 5.6 * math.sqrt(level * (1 - level) / GROUPS)
+        least = chance.least_share(GROUPS, level - 0.01)
         for name, truth in truths.items():
             assert covered(release, name, truth, level) >= least, (name, level)
     other = ask(
@@ -256,7 +257,7 @@ def test_intervals_of_second_moments_cover(shape, n, eps, mechanism):
     if x.std() > 0:
         truths["r"] = np.corrcoef(x, y)[0, 1]
     for level in (0.5, 0.95):
-        least = level - 0.01 - 5.6 * math.sqrt(level * (1 - level) / GROUPS)
+        least = chance.least_share(GROUPS, level - 0.01)
         for name, truth in truths.items():
             assert covered(other, name, truth, level) >= least, (name, level)
 

@@ -10,6 +10,7 @@ import math
 import pickle
 from fractions import Fraction
 
+import chance
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -307,7 +308,7 @@ def test_nine_quantiles_of_a_thousand_rows_are_as_exact_as_the_reference():
 
 
 def test_the_rank_error_of_the_plan_holds():
-    """plan.error is a bound at 95 %; 400 draws exceed it in at most 46 cases but for 1e-9."""
+    """plan.error is a bound at 95 %; 400 draws exceed it no oftener, but for 1e-10."""
     x = np.random.default_rng(3).normal(size=2_000)
     frame, ordered = pl.DataFrame({"x": x}), np.sort(x)
     with dp.Session(eps=1000):
@@ -317,7 +318,7 @@ def test_the_rank_error_of_the_plan_holds():
             value = float(bound.release().value)
             low, high = np.searchsorted(ordered, value - 3e-4), np.searchsorted(ordered, value + 3e-4)
             beyond += not low - bound.error <= 600 <= high + bound.error
-    assert beyond <= 46
+    assert beyond <= chance.most_hits(400, 0.05)
 
 
 DTYPES = [
