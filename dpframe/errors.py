@@ -315,6 +315,13 @@ def show(x: object) -> str:
     return repr(x)
 
 
+def number(x: Fraction | None) -> str:
+    """Six digits of a rational that may be beyond what a float holds; "none" for None."""
+    if x is None:
+        return "none"
+    return show(x) if abs(x) > 10**300 else f"{float(x):.6g}"
+
+
 def exactly(x: Fraction) -> str:
     """Print an exact number with all digits that tell it from its neighbours."""
     text = show(x)

@@ -15,6 +15,9 @@ from functools import lru_cache
 from dpframe.accounting.events import round_down, round_up
 
 _MARGIN = 1 + 1e-12
+MOST = Fraction(
+    10**15
+)  # a larger budget is converted as this one: floats hold it, and less is granted, not more
 
 
 @lru_cache(maxsize=4096)
@@ -65,7 +68,7 @@ def rho_of_eps(eps: Fraction, delta: Fraction) -> Fraction:
     """The largest rho (rounded down) with eps_of_rho(rho, delta) <= eps; 0 when delta is 0."""
     if delta <= 0:
         return Fraction(0)
-    target, d = float(eps), float(delta) * (1 - 1e-15)
+    target, d = float(min(eps, MOST)), float(delta) * (1 - 1e-15)
     low, high = 0.0, target + 1.0
     for _ in range(80):
         middle = (low + high) / 2
@@ -104,7 +107,7 @@ def mu_of_eps(eps: Fraction, delta: Fraction) -> Fraction:
     """The largest mu (rounded down) for which anything mu-GDP is (eps, delta)-DP; 0 when delta is 0."""
     if delta <= 0:
         return Fraction(0)
-    e, d = float(eps), float(delta) * (1 - 2.0**-48)
+    e, d = float(min(eps, MOST)), float(delta) * (1 - 2.0**-48)
     low, high = 0.0, 1.0
     while delta_of_mu(high, e) <= d:
         low, high = high, 2 * high
@@ -120,11 +123,14 @@ def pure_rho(eps: Fraction) -> Fraction:
     Privacy: for a pair that is eps-DP, D_alpha <= alpha * eps*tanh(eps/2) for every alpha > 1
     (worst for randomised response). float64's tanh is right to 2 units; 2**-48 covers it.
     """
+    if eps > 1000:  # tanh(eps/2) is 1 to every digit
+        return round_up(eps)
     return round_up(eps * Fraction(min(1.0, math.tanh(float(eps) / 2) * (1 + 2.0**-48))))
 
 
 def eps_of_pure_rho(rho: Fraction) -> Fraction:
     """The largest eps (rounded down) whose :func:`pure_rho` is at most ``rho``."""
+    rho = min(rho, MOST)
     low, high = Fraction(0), max(Fraction(2), 2 * rho)
     for _ in range(90):
         middle = Fraction(int((low + high) / 2 * 2**80), 2**80)

@@ -15,10 +15,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.errors import Arg, Code, InputError, show, typed
+from dpframe.errors import Arg, Code, InputError, number, show, typed
 
 Number = int | float | Fraction | Decimal
 _LEAST = Fraction(1, 2**1000)  # a smaller delta would be drawn for as 0
+_MOST = 10**308  # beyond which a float is infinite
 _GRAIN = 1 << 80  # rho values are kept on multiples of 2**-80 so that sums stay short
 
 
@@ -111,7 +112,7 @@ class Cost:
     rho: Fraction | None = None
 
     def __float__(self) -> float:
-        return math.inf if self.eps is None else float(self.eps)
+        return math.inf if self.eps is None or self.eps > _MOST else float(self.eps)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Cost):
@@ -139,7 +140,7 @@ class Cost:
         if self.delta:
             parts.append(f"delta={show(self.delta)}")
         if self.rho is not None:
-            parts.append(f"rho={float(self.rho):.6g}")
+            parts.append(f"rho={number(self.rho)}")
         return f"Cost({', '.join(parts)})"
 
 

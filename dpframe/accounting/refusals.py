@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpframe.accounting.events import Cost, Event
 from dpframe.accounting.filter import Budget, State, others
 from dpframe.accounting.policy import Charge
-from dpframe.errors import Arg, BudgetExceeded, Call, Code, InPython, Piece, show
+from dpframe.errors import Arg, BudgetExceeded, Call, Code, InPython, Piece, number, show
 
 
 def exceeded(
@@ -154,7 +154,3 @@ def _digits(x: Fraction | float, rounded: Callable[[float], int]) -> str:
     """Four digits of ``x``, rounded so that what a message offers is granted."""
     step = 10.0 ** (math.floor(math.log10(x)) - 3)
     return f"{rounded(float(x) / step) * step:.4g}"
-
-
-def number(x: Fraction | None) -> str:
-    return "none" if x is None else f"{float(x):.6g}"

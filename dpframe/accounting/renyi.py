@@ -29,7 +29,7 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from dpframe.accounting.conversion import best_order, eps_of_pure_rho, rho_of_eps
+from dpframe.accounting.conversion import MOST, best_order, eps_of_pure_rho, rho_of_eps
 from dpframe.accounting.events import Event, round_down, round_up
 
 _TINY = 2.0**-48  # more than the relative error of any of the few operations below
@@ -89,7 +89,7 @@ def rho_of_eps_at(eps: Fraction, order: Fraction, delta: Fraction) -> Fraction:
     if delta <= 0:
         return Fraction(0)
     a, d = float(order), float(delta) * (1 - 1e-15)
-    terms = (float(eps), -math.log1p(-1 / a), (math.log(d) + math.log(a)) / (a - 1))
+    terms = (float(min(eps, MOST)), -math.log1p(-1 / a), (math.log(d) + math.log(a)) / (a - 1))
     return max(Fraction(0), round_down((sum(terms) - 2.0**-44 * sum(map(abs, terms))) / a))
 
 
@@ -104,6 +104,7 @@ def chosen_order(eps: Fraction, delta: Fraction) -> Fraction:
 
 def pure_eps_of_rho_at(rho: Fraction, order: Fraction) -> Fraction:
     """The largest eps (rounded down) of a pure event that costs at most ``rho`` at ``order``."""
+    rho = min(rho, MOST)
     low, high = Fraction(0), max(Fraction(4), 4 * rho)
     for _ in range(70):
         middle = round_down((low + high) / 2)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dpframe.accounting.filter import Budget, State
-from dpframe.accounting.refusals import number
 from dpframe.api.partition import Partition
 from dpframe.base.html import bar, card, facts, note, table, warning
-from dpframe.errors import DPError, show
+from dpframe.errors import DPError, number, show
 from dpframe.session import session as sessions
 from dpframe.session.account import Entry
 from dpframe.session.session import Session

@@ -113,6 +113,8 @@ class Account:
     shared: dict[str, tuple[Budget, State]] | None = None  # of a ledger: its budgets by domain
     scope: str | None = None
     over_time: str = ""
+    window: str = ""  # of a ledger: its length in words
+    lifetime: Budget | None = None  # of a ledger with a window: what limits all windows together
 
 
 def as_frame(entries: Sequence[Entry]) -> pl.DataFrame:

@@ -23,7 +23,6 @@ from dpframe.accounting.budgets import read_budget, read_unit
 from dpframe.accounting.events import Cost, Number, least, rational
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Charge, Limits, Policy
-from dpframe.accounting.refusals import number
 from dpframe.base.html import Page
 from dpframe.base.signals import uninterrupted
 from dpframe.base.wrong_calls import checked
@@ -36,6 +35,7 @@ from dpframe.errors import (
     NearNames,
     NoSession,
     did_you_mean,
+    number,
     show,
     wrong_type,
 )
@@ -505,12 +505,15 @@ class Session(Page, NearNames):
         return statement(self._account())
 
     def _account(self) -> Account:
-        whole, shared, over_time = self._budget, None, ""
+        whole, shared, over_time, window, lifetime = self._budget, None, "", "", None
         if self._ledger is not None:
             from dpframe.ledger.book import window_text
+            from dpframe.ledger.declaration import length
 
             whole, shared = self._ledger.budget, self._ledger.state(self._scope)
-            over_time = "" if self._ledger.window is None else window_text(self._ledger)
+            if self._ledger.window is not None:
+                over_time, window = window_text(self._ledger), length(self._ledger.window)
+                lifetime = self._ledger.lifetime
         return Account(
             self._policy,
             self._budget,
@@ -520,6 +523,8 @@ class Session(Page, NearNames):
             shared,
             self._scope,
             over_time,
+            window,
+            lifetime,
         )
 
     @checked(example="s.split(12), or s.split({'a': 0.5, 'b': 0.5})")

@@ -10,11 +10,13 @@ from html import escape
 from dpframe.accounting.conversion import eps_of_rho
 from dpframe.accounting.events import round_up
 from dpframe.accounting.filter import Budget, State
-from dpframe.errors import show
+from dpframe.errors import number, show
+from dpframe.planning.plan import Plan
 from dpframe.session.account import Account, Entry
 
 _REPORTED_DELTA = Fraction(1, 10**6)  # at which a budget in rho is put into words
 _HARDLY_ANY = 14  # e^14 is a million
+_MUCH = 1000.0  # a rho that stands for far more than that
 _WIDTH = 96
 
 
@@ -32,111 +34,183 @@ class Statement(str):
 
 def statement(session: Account) -> Statement:
     """State what ``session`` promises and has released; see ``Session.statement``."""
-    eps, delta = _promised(session)
     parts = [
         ("Privacy statement", ""),
         ("Who is protected", _protected(session)),
-        ("From whom", _FROM),
-        ("What is promised", _promise(session, eps, delta)),
+        ("From whom", _from_whom(session)),
+        ("What is promised", _promise(session)),
         ("What was released", _releases(session)),
         ("In total", _total(session)),
-        ("Over time", _over_time(session)),
-        ("What is not promised", _not_promised(session)),
+        ("Over time", textwrap.fill(session.over_time, _WIDTH)),
+        ("What is not promised", _not_promised()),
     ]
     shown = [f"{title}\n{text}".rstrip() for title, text in parts if text or title == "Privacy statement"]
     return Statement("\n\n".join(shown) + "\n")
 
 
-_FROM = textwrap.fill(
-    "Anybody who sees the released results, all of them together, whatever else they know or will ever learn,"
-    " and however much they compute. They may know everything about everybody else.",
-    _WIDTH,
-)
-
-
-def _promised(session: Account) -> tuple[Fraction | None, Fraction]:
-    """(eps, delta) that hold for everything the session ever releases; eps is None without a limit."""
-    budget = _budget(session)
-    if budget.eps is not None:
-        return budget.eps, budget.delta
-    if budget.rho is None:
-        return None, Fraction(0)
-    eps = round_up(eps_of_rho(float(budget.rho), float(_REPORTED_DELTA)))
-    return eps, budget.delta_calls + _REPORTED_DELTA
-
-
-def _budget(session: Account) -> Budget:
-    """What limits everything together: the ledger's budget, if there is one."""
-    return session.whole
-
-
 def _protected(session: Account) -> str:
-    if session.policy.unit is None:
+    policy = session.policy
+    if policy.unit is None:
         who = "Every single row of the data by itself. A person with several rows is protected less."
     else:
-        name = session.policy.unit_name
-        who = f"Whoever has a {name} of their own, with all rows that carry it. Rows without a {name} were left out."
+        name = policy.unit_name
+        one = f"Every single {name}" if len(policy.unit) == 1 else f"Every single combination of {name}"
+        lacks = f"a {name}" if len(policy.unit) == 1 else "one of them"
+        who = (
+            f"{one} by itself, with all rows that carry it. A person with several of them is protected less."
+            f" Rows without {lacks} were left out."
+        )
     what = (
-        "What the data say about them is protected; that they are in the data is taken as known."
-        if session.policy.replace
-        else "Whether they are in the data at all is protected, and with it what the data say about them."
+        "What the data say about it is protected; that it is in the data is taken as known."
+        if policy.replace
+        else "Whether it is in the data at all is protected, and with it what the data say about it."
     )
     return textwrap.fill(f"{who} {what}", _WIDTH)
 
 
-def _promise(session: Account, eps: Fraction | None, delta: Fraction) -> str:
-    """The guarantee in odds.
+def _from_whom(session: Account) -> str:
+    together = "" if session.window and session.lifetime is None else ", all of them together,"
+    return textwrap.fill(
+        f"Anybody who sees the released results{together or ','} whatever else they know or will ever learn,"
+        " and however much they compute. They may know everything about everybody else.",
+        _WIDTH,
+    )
 
-    Privacy: the likelihood ratio of any result is at most e^eps between neighbours (but for delta), so
-    odds change by at most e^eps. Two records in the same place are neighbours under replace_one, and
-    two steps apart under add_remove, where telling them apart has e^(2 eps).
+
+def _promise(session: Account) -> str:
+    """The guarantee, of everything together or of each window, as far as the budgets go.
+
+    Privacy: a window's budget is for what is released within it, given what was released before; only the
+    budget of a lifetime says anything about all windows together.
     """
-    if eps is None:
+    it = session.policy.unit_name
+    if len(session.policy.unit or ()) > 1:
+        it = f"combination of {it}"
+    replace = session.policy.replace
+    if not session.window:
+        text = _guarantee(session.whole, it, replace, "all results together")
+    else:
+        each = _guarantee(
+            session.whole,
+            it,
+            replace,
+            f"the results of any {session.window}, beside what was released before",
+        )
+        if session.lifetime is None:
+            text = (
+                each
+                + "\n"
+                + textwrap.fill(
+                    "Nothing limits what all windows together can show: there the factors multiply.", _WIDTH
+                )
+            )
+        else:
+            life = _guarantee(session.lifetime, it, replace, "all results together, over all windows")
+            text = f"{life}\n{each}"
+    if any(not e.private for e in session.entries):
+        text += "\n" + textwrap.fill(
+            "None of this holds for the results below that were drawn by a test's source of randomness.",
+            _WIDTH,
+        )
+    return text
+
+
+def _guarantee(budget: Budget, it: str, replace: bool, what: str) -> str:
+    """What one budget promises, first as it is defined, then in odds, where odds can be told from it.
+
+    Privacy: without delta, the likelihood ratio of every result between neighbours is at most e^eps, so odds
+    change by at most e^eps. With delta it may be larger, and by more than delta alone says: of the results S
+    whose ratio exceeds c e^eps, P(S) <= e^eps Q(S) + delta <= P(S) / c + delta, so P(S) <= delta c / (c - 1).
+    With c = 2 that is 2 delta, for every (eps, delta)-DP release; Q(S) is smaller still. Two records in one
+    place are neighbours under replace_one and two steps apart under add_remove, where (2 eps, (1 + e^eps) delta)
+    holds.
+    """
+    if budget.unlimited:
         return textwrap.fill(
             "Nothing limits the total here: the session was opened without a budget.", _WIDTH
         )
-    it = "row" if session.policy.unit is None else session.policy.unit_name
-    label = f"eps = {show(eps)}" if _budget(session).eps is not None else _rho(_budget(session).rho)
-    technically = f"\n(Technically: {label}, delta = {show(delta)}.)"
-    if eps > _HARDLY_ANY:
-        text = (
-            f"Hardly anything. A result may be more than a million times more or less likely with any one {it} than"
-            " without it. That protects nobody in practice."
-        )
-        return textwrap.fill(text, _WIDTH) + technically
-    replace = session.policy.replace
+    eps, delta = _promised(budget)
     other = "if it were another one" if replace else "if it were not in the data"
     believed = "a certain thing about it was true" if replace else "it is in the data"
-    text = (
-        f"Take any one {it}. Every result would have been nearly as likely {other}: at most"
-        f" {odds(eps)} times more or less likely. So whoever thought beforehand that {believed} with odds of 1 to 1"
-        f" (50 %) can be led by all results together to odds of at most {odds(eps)} to 1 ({_percent(eps)})."
-    )
-    if not replace:
-        text += (
-            f" Whoever wavers between two stories about what the data say of it can be led to at most"
-            f" {odds(2 * eps)} to 1."
+    technically = f"\n({_technically(budget, eps, delta)}.)"
+    if eps > _HARDLY_ANY:
+        text = (
+            f"Take any one {it}, and {what}. Hardly anything is promised: they may be more than a million times more"
+            f" or less likely than {other}. That protects nobody in practice."
         )
+        return textwrap.fill(text, _WIDTH) + technically
+    times = _above(math.exp(eps))
+    if not delta:
+        text = (
+            f"Take any one {it}, and {what}. Whatever they show would have been nearly as likely {other}: at most"
+            f" {times} times more or less likely. So whoever thought before them that {believed} with odds of 1 to 1"
+            f" (50 %) can be led to odds of at most {times} to 1 ({_percent(math.exp(eps))})."
+        )
+        if not replace:
+            text += (
+                " Whoever wavers between two stories about what the data say of it can be led to at most"
+                f" {_above(math.exp(2 * eps))} to 1."
+            )
+    else:
+        text = (
+            f"Take any one {it}, and {what}. Whatever one looks for in them, the chance to find it is at most {times}"
+            f" times the chance {other}, plus {in_words(delta)}; and the other way round."
+        )
+        twice, stories = 2 * delta, 2 * delta * Fraction(math.exp(eps) + 1.000001)
+        if twice < 1:
+            factor = 2 * math.exp(eps)
+            text += (
+                f" So whoever thought before them that {believed} with odds of 1 to 1 (50 %) is led to odds of more"
+                f" than {_above(factor)} to 1 ({_percent(factor)}) with a chance of at most {in_words(twice)}."
+            )
+        if stories < 1 and not replace:
+            text += (
+                " Whoever wavers between two stories about what the data say of it is led to more than"
+                f" {_above(2 * math.exp(2 * eps))} to 1 with a chance of at most {in_words(stories)}."
+            )
     if eps > 5:
         text += " Such odds protect little against somebody who knows much already."
-    if delta:
-        text += f" This may fail, with a chance of at most {in_words(delta)}."
     return textwrap.fill(text, _WIDTH) + technically
 
 
-def odds(eps: Fraction) -> str:
-    """e^eps to three digits, rounded up so that it is never understated."""
-    factor = math.exp(eps)
+def _promised(budget: Budget) -> tuple[Fraction, Fraction]:
+    """(eps, delta) that hold for everything that the budget ever grants."""
+    if budget.eps is not None:
+        return budget.eps, budget.delta
+    rho = min(float(min(budget.rho or Fraction(0), Fraction(_MUCH))), _MUCH)
+    return round_up(eps_of_rho(rho, float(_REPORTED_DELTA))), budget.delta_calls + _REPORTED_DELTA
+
+
+def _technically(budget: Budget, eps: Fraction, delta: Fraction) -> str:
+    if budget.eps is not None:
+        return f"Technically: eps = {show(eps)}, delta = {show(delta)}"
+    calls = f", delta_calls = {show(budget.delta_calls)}" if budget.delta_calls else ""
+    if (budget.rho or 0) > _MUCH:
+        return f"Technically: {_rho(budget.rho)}{calls}"
+    return f"Technically: {_rho(budget.rho)}{calls}; that is eps = {show(eps)} at delta = {show(delta)}"
+
+
+def _above(factor: float) -> str:
+    """Three digits, rounded up so that it is never understated."""
+    factor = factor * (1 + 2.0**-50)
     grain = Fraction(10) ** (math.floor(math.log10(factor)) - 2)
     shown = math.ceil(Fraction(factor) / grain) * grain
     return f"{int(shown):,}" if grain >= 1 else f"{float(shown):.{2 - math.floor(math.log10(factor))}f}"
 
 
-def _percent(eps: Fraction) -> str:
-    if eps > 7:
-        return "practically certainty"
-    chance = 100 / (1 + math.exp(-float(eps)))
-    return f"{math.ceil(10 * chance) / 10:g} %"
+def odds(eps: Fraction) -> str:
+    """e^eps to three digits, rounded up so that it is never understated."""
+    return _above(math.exp(eps))
+
+
+def _percent(factor: float) -> str:
+    """The chance that odds of ``factor`` to 1 are: rounded up, and never to certainty."""
+    chance = 100 / (1 + 1 / (factor * (1 + 2.0**-50)))
+    for digits in range(1, 12):
+        shown = math.ceil(10**digits * chance) / 10**digits
+        if shown < 100:
+            return f"{shown:.{digits}f} %" if digits > 1 else f"{shown:g} %"
+    raise AssertionError("odds beyond what is put into words")
 
 
 def in_words(delta: Fraction) -> str:
@@ -154,12 +228,17 @@ def _releases(session: Account) -> str:
 def _release(number: int, e: Entry) -> list[str]:
     name = f"{e.label}: " if e.label else ""
     cost = _rho(e.cost.rho) if e.cost.eps is None else f"eps = {show(e.cost.eps)}"
+    cost += f", delta = {show(e.cost.delta)}" if e.cost.delta else ""
     lines = [f"{number}. {e.time:%Y-%m-%d %H:%M} UTC  {name}{e.question}  (uses {cost})"]
     if e.replayed:
         lines.append("   an answer that was given and paid for before")
+    if not e.private:
+        lines.append("   NOT PRIVATE: drawn by a test's source of randomness")
     if e.release is None:
         return [*lines, "   charged, and no result was kept"]
     plan = e.release.plan
+    cut = _limits(plan)
+    lines += [f"   {x}" for x in (cut, _missing_groups(plan)) if x]
     for o in plan.outputs:
         bounds = o.question.bounds
         kept = (
@@ -167,57 +246,94 @@ def _release(number: int, e: Entry) -> list[str]:
             if bounds is None
             else f"values counted as at least {show(bounds[0])} and at most {show(bounds[1])}; "
         )
-        lines.append(f"   {o.name}: {kept}{_error(o.answer.error(plan.laws, None), o.answer.margin_of)}")
+        margin = _error(o.answer.error(plan.laws, None), o.answer.margin_of, limited=bool(cut))
+        lines.append(f"   {o.name}: {kept}{margin}")
     return lines
 
 
-def _error(margin: float | None, of: str) -> str:
+def _limits(plan: Plan) -> str:
+    """How much of a unit counts: what is beyond is missing, and no margin covers it."""
+    if plan.bounding is None:
+        return ""
+    rows, groups = plan.bounding.rows, plan.bounding.groups
+    most = (
+        [f"{rows} row{'s' * (rows != 1)}{' in a group' * plan.grouped}"]
+        if plan.summed or plan.tallies
+        else []
+    )
+    most += [f"{groups} group{'s' * (groups != 1)}"] if groups else []
+    return (
+        f"of each {plan.policy.unit_name} at most {' and '.join(most)} counted; what was beyond is missing, and no margin"
+        " below says how much"
+        if most
+        else ""
+    )
+
+
+def _missing_groups(plan: Plan) -> str:
+    """That small groups are missing, where groups are shown that nobody listed."""
+    if plan.threshold is not None:
+        size, what = plan.threshold.size, plan.threshold.counted
+    elif plan.selection is not None:
+        size, what = float(plan.selection.size), plan.policy.unit_name
+    else:
+        return ""
+    return f"groups with fewer than about {size:,.4g} {'rows' if what == 'row' else what} are mostly missing"
+
+
+def _error(margin: float | None, of: str, *, limited: bool) -> str:
     if margin is None:
         return "how exact it is depends on the number of rows; the result comes with its interval"
     shown = f"{margin:,.0f}" if margin >= 1000 else f"{margin:.4g}"
     about = "" if of == "the answer" else f"{of}, "
-    return f"{about}within {shown} of the exact figure, 95 times in 100"
+    exact = "the exact figure of what counted" if limited else "the exact figure"
+    return f"{about}within {shown} of {exact}, 95 times in 100"
 
 
 def _total(session: Account) -> str:
+    own = _used(session.budget, session.state)
     if session.shared is None:
-        return textwrap.fill(
-            _used(session.budget, session.state, "The promise above is for all of it"), _WIDTH
-        )
+        return textwrap.fill(own, _WIDTH)
+    window = session.window
     names = {
-        "total": "Everybody who uses the ledger",
+        "total": f"Everybody who uses the ledger, within the {window} up to now"
+        if window
+        else "Everybody who uses the ledger",
         "scope": f"The scope {session.scope!r}",
         "lifetime": "All windows together",
     }
     lines = [
-        f"{names[domain]}: {_used(budget, state, 'This holds for all of it')}"
+        f"{names[domain]}: {_used(budget, state, window if domain == 'total' else '')}"
         for domain, (budget, state) in session.shared.items()
     ]
-    lines.append(
-        "The promise above is for everything that was ever charged to the ledger, listed here or not."
+    if not session.budget.unlimited:
+        lines.append(f"This session: {own}")
+    within = (
+        f"everything that is charged to the ledger within any {window}"
+        if window
+        else "everything that was ever charged to the ledger"
     )
+    if session.lifetime is not None:
+        within = "everything that was ever charged to the ledger"
+    lines.append(f"The promise above is for {within}, listed here or not.")
     return "\n".join(textwrap.fill(line, _WIDTH) for line in lines)
 
 
-def _used(budget: Budget, state: State, holds: str) -> str:
+def _used(budget: Budget, state: State, window: str = "") -> str:
     spent = budget.spent(state)
     used = _rho(spent.rho) if budget.eps is None and budget.rho else f"eps = {show(spent.eps)}"
     if budget.unlimited:
         return f"{used} has been used, of no limit."
     whole = _rho(budget.rho) if budget.eps is None else f"eps = {show(budget.eps)}"
-    return f"{used} of {whole} has been used. {holds}: nothing more can be released once it is used up."
-
-
-def _over_time(session: Account) -> str:
-    """What a window means; nothing without one."""
-    return textwrap.fill(session.over_time, _WIDTH)
+    until = f" until earlier charges are {window} old" if window else ""
+    return f"{used} of {whole} has been used. Once it is used up, nothing new is released{until}."
 
 
 def _rho(x: Fraction | None) -> str:
-    return f"rho = {float(x or 0):.6g}"
+    return f"rho = {number(x or Fraction(0))}"
 
 
-def _not_promised(session: Account) -> str:
+def _not_promised() -> str:
     points = [
         "That nothing can be learnt about a person: what is true of people in general applies to each of them.",
         "Anything about the analyst, who works with the data themselves and sees them.",

@@ -356,7 +356,7 @@ def test_a_law_that_is_not_known_by_theorem_is_not_believed():
 
             return replace(noise, cost=Event(None, ZERO, target.rho, None, "gaussian", 1, 1, (cheap,)))
 
-    noise = _one_by_one(Liar(), 1, 3, Target(rho=Fraction(3, 10)))
+    noise = _one_by_one(Liar(), 1, 3, Target(rho=Fraction(3, 10)), own=False)
     assert [(e.kind, e.rho, n) for e, n in noise.event.leaves()] == [("", Fraction(1, 10), 3)]
     gdp = Budget(Fraction(9), TINY, ZERO, accountant="gdp")
     assert gdp.grant(noise.event, State(), "x") == (None, "law")

@@ -41,20 +41,24 @@ def test_odds_are_those_of_the_relation():
     for text in (add, replace):
         assert "at most 2.72 times more or less likely" in text
         assert "odds of at most 2.72 to 1 (73.2 %)" in text
-    assert "Whether they are in the data at all is protected" in add
+    assert "Whether it is in the data at all is protected" in add
     assert "two stories about what the data say of it can be led to at most 7.39 to 1" in add
-    assert "that they are in the data is taken as known" in replace
+    assert "that it is in the data is taken as known" in replace
     assert "7.39" not in replace
 
 
 def test_delta_rho_and_large_budgets_in_words():
-    assert "a chance of at most 1 in 1,000,000." in flat(stated(eps=1, delta=1e-6))
-    assert "may fail" not in stated(eps=1)
+    text = flat(stated(eps=1, delta=1e-6))
+    assert (
+        "at most 2.72 times the chance if it were not in the data, plus 1 in 1,000,000; and the other" in text
+    )
+    assert "to odds of more than 5.44 to 1 (84.5 %) with a chance of at most 1 in 500,000." in text
+    assert "a chance of" not in stated(eps=1)
     assert "protect little" in flat(stated(eps=6))
     assert "protects nobody in practice" in flat(stated(eps=15))
     assert "(Technically: eps = 15, delta = 0.)" in stated(eps=15)
     rho = flat(stated(rho=0.5))
-    assert "(Technically: rho = 0.5, delta = 1e-06.)" in rho
+    assert "(Technically: rho = 0.5; that is eps = 5.22153 at delta = 1e-06.)" in rho
     assert f"{odds(Fraction(5.221534).limit_denominator(10**6))} times" in rho
 
 
@@ -80,10 +84,14 @@ def test_every_release_stands_there_with_date_bounds_and_error():
     text = str(s.statement())
     assert re.search(r"1\. \d{4}-\d\d-\d\d \d\d:\d\d UTC  rows: count\(\)  \(uses eps = 0.2\)", text)
     error = FRAME.dp.plan.clip_sum("x", bounds=(0, 4), eps=0.3, session=s).error
-    assert f"values counted as at least 0 and at most 4; within {error:.4g} of the exact figure" in text
+    assert (
+        f"values counted as at least 0 and at most 4; within {error:.4g} of the exact figure of what counted"
+        in text
+    )
+    assert "of each who at most 2 rows counted; what was beyond is missing" in text
     assert "values counted as at least -1 and at most 4; how exact it is depends" in text
     assert "eps = 0.6 of eps = 1 has been used" in text
-    assert "Whoever has a who of their own" in text
+    assert "Every single who by itself, with all rows that carry it." in text
 
 
 def test_nothing_released_and_no_limit():
@@ -114,7 +122,7 @@ def test_a_ledger_is_stated_as_a_whole_and_by_window(tmp_path):
         FRAME.dp.count(eps=0.25, label="rows", request_id="r")
     text, plain = flat(str(s.statement())), str(s.statement())
     assert "at most 2.72 times" in text
-    assert "Everybody who uses the ledger: eps = 0.25 of eps = 1 has been used" in text
+    assert "the ledger, within the 30 days up to now: eps = 0.25 of eps = 1 has been used" in text
     assert "The scope 'n1': eps = 0.25 of eps = 0.5 has been used" in text
     assert "All windows together: eps = 0.25 of eps = 12 has been used" in text
     assert "within any 30 days" in text
