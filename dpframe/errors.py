@@ -282,7 +282,7 @@ def typed(value: object) -> str:
         return re.sub(r"e([+-])0(?=\d)", r"e\1", repr(value))
     if isinstance(value, str | bool | int | complex | Decimal | type(None) | dt.date | dt.timedelta):
         try:
-            text = repr(value)
+            text = str(value) if isinstance(value, Decimal) else repr(value)
         except ValueError:  # more digits than Python prints
             return f"about 2**{int(value).bit_length() - 1}"  # type: ignore[arg-type]
         return text if len(text) <= 60 else text[:57] + "..."

@@ -20,6 +20,7 @@ from dpframe.errors import Arg, Code, InputError, number, show, typed
 Number = int | float | Fraction | Decimal
 _LEAST = Fraction(1, 2**1000)  # a smaller delta would be drawn for as 0
 _MOST = 10**308  # beyond which a float is infinite
+_DIGITS = 10_000  # a decimal of more would take its digits in memory: Decimal("1e400000000")
 _GRAIN = 1 << 80  # rho values are kept on multiples of 2**-80 so that sums stay short
 
 
@@ -56,6 +57,8 @@ def rational(value: object, name: str, *, zero: bool = False, below: int | None 
         )
     if (isinstance(x, float) and not math.isfinite(x)) or (isinstance(x, Decimal) and not x.is_finite()):
         raise InputError(Arg(name, x), " must be a finite number.", hint=Arg(name, Code(hint)))
+    if isinstance(x, Decimal) and x and abs(x.adjusted()) > _DIGITS:
+        raise InputError(Arg(name, x), " is beyond what is counted exactly.", hint=Arg(name, Code(hint)))
     if isinstance(x, float):
         near = Fraction(x).limit_denominator(10**6)
         exact = near if float(near) == x else Fraction(repr(x))

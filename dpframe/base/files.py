@@ -21,8 +21,8 @@ def write_atomic(path: str, content: bytes) -> None:
     OSError
         When the disk is full, or the directory can't be written to; the old file is untouched.
     """
-    folder, name = os.path.split(os.path.abspath(path))
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    folder = os.path.dirname(os.path.abspath(path))
+    temporary = os.path.join(folder, f".dpframe.{os.getpid()}.{secrets.token_hex(8)}.tmp")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as f:
@@ -50,6 +50,11 @@ def writable(path: str) -> None:
         raise InputError(f"{path!r} can't be written: there is no directory {folder!r}. Hint: make it first")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"{path!r} can't be written: no permission in {folder!r}. Hint: another directory")
+    longest = os.pathconf(folder, "PC_NAME_MAX") if hasattr(os, "pathconf") else 255
+    if len(os.fsencode(os.path.basename(path))) + len(".json") > longest:
+        raise InputError(
+            f"{path!r} is too long a name for a file with its facts beside it. Hint: a shorter name"
+        )
     for p in (path, f"{path}.json"):
         if os.path.isdir(p):
             raise InputError(f"{p!r} can't be written: it is a directory. Hint: another name")

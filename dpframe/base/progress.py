@@ -28,7 +28,7 @@ class Progress:
         self._names = list(names)
         wanted = os.environ.get("DPFRAME_PROGRESS", "") != "0"
         self._cell: Any = _notebook() if wanted else None
-        self._line = wanted and self._cell is None and sys.stderr.isatty()
+        self._line = wanted and self._cell is None and sys.stderr is not None and sys.stderr.isatty()
 
     def show(self, name: str) -> None:
         """This one is being taken; those before it are done."""
@@ -51,7 +51,10 @@ class Progress:
 
     def _say(self, text: str) -> None:
         if self._line:
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            try:
+                print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            except (OSError, ValueError):  # nobody looks any more; a run goes on
+                self._line = False
 
 
 def _notebook() -> Any:

@@ -12,26 +12,26 @@ from typing import Any
 
 import polars as pl
 
-from dpframe._version import __version__
-from dpframe.accounting.events import Number
-from dpframe.accounting.filter import State
+from dpframe.accounting.events import Cost, Number
 from dpframe.base.html import Page
 from dpframe.base.progress import Progress
 from dpframe.base.wrong_calls import checked
 from dpframe.budget_plans.allocation import ALLOCATIONS, Turn, check, turns
 from dpframe.budget_plans.checks import (
-    WHOSE,
+    check_budget,
+    check_ledger,
     check_outputs,
-    first_refused,
+    ledger_files,
     named_queries,
     named_sources,
 )
-from dpframe.budget_plans.query import AMOUNTS, Query, QueryError
+from dpframe.budget_plans.fingerprint import decided_by
+from dpframe.budget_plans.query import Query
 from dpframe.budget_plans.questions import Questions
 from dpframe.budget_plans.release_file import load
 from dpframe.budget_plans.release_text import dump
-from dpframe.budget_plans.sources import Named, located
-from dpframe.budget_plans.table import LOG, TABLE, decisive, log_row, table_rows
+from dpframe.budget_plans.sources import located
+from dpframe.budget_plans.table import LOG, TABLE, log_row, table_rows
 from dpframe.errors import Arg, Code, InputError, NearNames, did_you_mean, show, wrong_type
 from dpframe.release.release import Release
 from dpframe.session.session import Session
@@ -152,8 +152,8 @@ class BudgetPlan(Page, NearNames):
         self._asked = Questions(self._session, self._given, self._queries, self._releases, self._place)
         if ledger is not None:
             self._asked.requests = {n: f"{name}/{n}" for n in self._queries}
-        check_outputs(self._given, self._queries, self._place)
-        self._check_budget()
+        check_outputs(self._given, self._queries, self._place, ledger_files(self._session.ledger))
+        check_budget(self._session, self._asked, self._turns())
 
     @classmethod
     @checked(example="dp.BudgetPlan.from_release_file('release.toml')")
@@ -201,6 +201,13 @@ class BudgetPlan(Page, NearNames):
     def releases(self) -> dict[str, Release]:
         """What has been released, by name of the query."""
         return dict(self._releases)
+
+    @property
+    def charged(self) -> dict[str, Cost]:
+        """What was charged so far, by name of the query; also for an answer that failed."""
+        return {
+            e.label: e.cost for e in self._session._entries if e.label in self._queries and not e.replayed
+        }
 
     @property
     def scope(self) -> str | None:
@@ -264,7 +271,7 @@ class BudgetPlan(Page, NearNames):
         counts too (what was paid for under one name is not under another); the scope never does: one
         approved file serves every night.
         """
-        text = json.dumps(self._decisive(), sort_keys=True, ensure_ascii=True)
+        text = json.dumps(self._decided(), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __repr__(self) -> str:
@@ -330,7 +337,7 @@ class BudgetPlan(Page, NearNames):
                 if session is not None:
                     stack.enter_context(session)
                 stack.enter_context(self._session)
-                self._check_ledger()
+                check_ledger(self._session, self._asked, self._turns())
                 for name in self._queries:
                     if tell is not None:
                         tell(name)
@@ -371,48 +378,6 @@ class BudgetPlan(Page, NearNames):
         amount = release.cost.rho if self._in_rho else release.cost.eps
         return amount or Fraction(0)
 
-    def _check_budget(self) -> None:
-        """Raise QueryError where the plan's own budget would not grant the queries one after another."""
-        plans = {n: self._asked.bind(n, t.amount).plan for n, t in self._turns().items()}
-        for n, q in self._queries.items():
-            for k, ref in (("rows", q.rows), ("relative_to", q.relative_to)):
-                if isinstance(ref, str) and not plans[ref].scalar:
-                    raise QueryError(
-                        n, Arg(k, ref), " is a query whose answer is a table.", hint=Arg(k, 1000), about=(k,)
-                    )
-        costs = {n: p.charge for n, p in plans.items()}
-        refused = first_refused(self._session._budget, State(), costs)
-        if refused is not None:
-            name, over = refused
-            about = (over.component, *AMOUNTS)
-            raise QueryError(name, "more than the plan's budget: ", over, about=about)
-
-    def _check_ledger(self) -> None:
-        """Raise BudgetExceeded where the ledger would not grant the queries that were not paid for yet.
-
-        And QueryError for one that was paid for as another question (where its amount is settled).
-        """
-        ledger = self._session.ledger
-        if ledger is None:
-            return
-        paid = {e.request_id: e for e in ledger.entries(self._scope) if e.scope == self._scope}
-        turns, requests = self._turns(), self._asked.requests
-        charges = {n: self._asked.bind(n, t.amount).plan.charge for n, t in turns.items()}
-        for n, charge in charges.items():
-            entry = paid.get(requests[n])
-            if entry is not None and turns[n].decided and entry.fingerprint != charge.details().fingerprint:
-                raise QueryError(
-                    n,
-                    f"it was charged for another question, or with other parameters: {entry.question}, {entry.cost}"
-                    f" ({entry.time.isoformat(' ', 'seconds')}). Nothing was spent. Hint: another name for the query, or"
-                    " for the plan",
-                )
-        costs = {n: charge for n, charge in charges.items() if requests[n] not in paid}
-        for domain, (budget, state) in ledger.state(self._scope).items():
-            refused = first_refused(budget, state, costs, WHOSE[domain])
-            if refused is not None:
-                raise refused[1]
-
     def _open(self, policy: dict[str, Any]) -> Session:
         if "ledger" not in policy:
             session = Session(**policy)
@@ -424,32 +389,8 @@ class BudgetPlan(Page, NearNames):
             raise InputError("A plan has a total of its own, beside a ledger as well.", hint=Arg("eps", 1))
         return session
 
-    # ---- what decides ----
-
-    def _decisive(self) -> dict[str, Any]:
-        budget, policy, limits = self._session._budget, self._session._policy, self._session._limits
-        return {
-            "dpframe": __version__,
-            "budget": repr(budget),
-            "policy": [policy.neighbors, policy.unit, repr(limits)],
-            "allocation": self._allocation,
-            "ledger": self._typed.get("ledger"),
-            "name": self._name if "ledger" in self._typed else None,  # another name would be charged anew
-            "sources": {n: repr(s) if isinstance(s, Named) else None for n, s in self._given.items()},
-            "queries": [
-                decisive(n, self._queries[n], self._asked.bind(n, t.amount).plan, t.amount, t.decided)
-                for n, t in self._initial().items()
-            ],
-        }
-
-    def _initial(self) -> dict[str, Turn]:
-        """The amounts before anything is released: what a fingerprint is made of."""
-        return turns(self._queries, self._allocation, self.total, {}, self._need_at_first)
-
-    def _need_at_first(self, name: str, limit: Fraction | None) -> Fraction | None:
-        q = self._queries[name]
-        return (
-            None
-            if isinstance(q.rows, str) or isinstance(q.relative_to, str)
-            else self._asked.need(name, limit)
+    def _decided(self) -> dict[str, Any]:
+        ledger = self._typed.get("ledger")
+        return decided_by(
+            self._session, self._asked, self._given, self._allocation, self.total, self._name, ledger
         )

@@ -70,7 +70,10 @@ class EngineTable:
 
     def _parts(self) -> tuple[str, str, str]:
         """The engine, where it is, and the table."""
-        uri = urlsplit(self.uri)
+        try:
+            uri = urlsplit(self.uri)
+        except ValueError:  # a bracket in the host's name
+            raise InputError(f"{self.uri!r} is no URI.", hint=_SHAPES["duckdb"]) from None
         if uri.scheme not in _SHAPES:
             near = did_you_mean(uri.scheme, _SHAPES)
             raise InputError(
@@ -103,8 +106,25 @@ def _duckdb(path: str, table: str) -> Any:
         raise InputError(f"There is no readable file {path!r}. Hint: the path of a DuckDB database")
     connection = duckdb.connect(path, read_only=True)
     connection.execute("SET python_enable_replacements = false")  # a table, and never a variable of that name
-    name = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
+    parts = table.split(".")
+    if not _in_catalog(connection, parts):  # DuckDB would take the name for a file's
+        raise InputError(f"{path!r} has no table or view {table!r}.", hint=_SHAPES["duckdb"])
+    name = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
     return connection.sql(f"SELECT * FROM {name}")
+
+
+def _in_catalog(connection: Any, parts: list[str]) -> bool:
+    """Whether a database has a table or view of that name; [database.][schema.]name, in any case of letters."""
+    keys = ("lower(name)", "lower(schema_name)", "lower(database_name)")
+    here = connection.execute("SELECT current_schema(), current_database()").fetchone()
+    wanted = dict(zip(keys, (p.lower() for p in (*reversed(parts), *here[len(parts) - 1 :]))))
+    known = " UNION ALL ".join(
+        f"SELECT {kind}_name AS name, schema_name, database_name FROM duckdb_{kind}s()"
+        for kind in ("table", "view")
+    )
+    where = " AND ".join(f"{k} = ?" for k in wanted)
+    found = connection.execute(f"SELECT 1 FROM ({known}) WHERE {where} LIMIT 1", list(wanted.values()))
+    return len(parts) <= 3 and found.fetchone() is not None
 
 
 def _spark(master: str, table: str) -> Any:

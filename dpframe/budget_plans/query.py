@@ -208,6 +208,12 @@ def query(
         raise InputError(
             Arg("share", share), " is a fraction of the total, at most 1.", hint=Arg("share", 0.25)
         )
+    if error is not None and not asked:
+        raise InputError(
+            Arg("error"),
+            " is of a number, and a query without a statistic only finds groups.",
+            hint=Arg("eps", 0.5),
+        )
     if weight is not None and given and given != ["error"]:
         raise InputError(
             Arg("weight"), " divides what is left; ", Arg(given[0]), " leaves nothing to it.", hint="drop one"

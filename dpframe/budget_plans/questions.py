@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from dpframe.accounting.policy import Policy
 from dpframe.api.bound_plan import BoundPlan
 from dpframe.api.namespaces import FramePlans
-from dpframe.budget_plans.checks import check_unit
 from dpframe.budget_plans.query import Query, QueryError
-from dpframe.budget_plans.sources import KEY_FILES, Named, SourceError, read_keys
+from dpframe.budget_plans.sources import Named, SourceError, is_key_file, read_keys
 from dpframe.engine.opening import as_source
 from dpframe.errors import Arg, InputError, MechanismError, show
+from dpframe.frames.contract import Source
 from dpframe.planning.accuracy import least_meeting
 from dpframe.release.release import Release
 from dpframe.session.session import Session
@@ -23,6 +24,8 @@ class Questions:
 
     Attributes
     ----------
+    queries : dict
+        By name, in order.
     requests : dict
         The name of each query's request in a ledger; empty without one.
 
@@ -37,9 +40,9 @@ class Questions:
         releases: Mapping[str, Release],
         place: Callable[[str], str],
     ) -> None:
-        self._session, self._queries, self._releases, self._place = session, queries, releases, place
+        self._session, self.queries, self._releases, self._place = session, queries, releases, place
         self._doors = {n: self._door(n, s) for n, s in sources.items()}
-        check_unit(session._policy, {n: d._source for n, d in self._doors.items()})
+        _check_unit(session._policy, {n: d._source for n, d in self._doors.items()})
         self._made: dict[tuple[str, Fraction], BoundPlan] = {}
         self._key_files: dict[Any, Any] = {}
         self.requests: dict[str, str] = {}
@@ -53,9 +56,11 @@ class Questions:
 
     def need(self, name: str, limit: Fraction | None) -> Fraction | None:
         """The least amount that meets a query's wanted error; the limit, if that is less."""
-        wanted, rows = self.wanted(name), self.size(self._queries[name].rows)
-        if wanted is None or (rows is None and self._queries[name].rows is not None):
+        wanted, rows = self.wanted(name), self.size(self.queries[name].rows)
+        if wanted is None or (rows is None and self.queries[name].rows is not None):
             return None
+        if limit is not None and (rows == 0 or wanted == 0):  # an answer that may be 0 promises no rows
+            return limit
 
         def meets(amount: Fraction) -> bool:
             errors = self.bind(name, amount).plan.error(None if rows is None else float(rows))
@@ -83,7 +88,7 @@ class Questions:
 
     def wanted(self, name: str) -> Fraction | None:
         """The wanted half-width; None without one, or while it depends on an answer that is not there."""
-        q = self._queries[name]
+        q = self.queries[name]
         if q.error is None or q.relative_to is None:
             return q.error
         base = self.size(q.relative_to)
@@ -104,7 +109,7 @@ class Questions:
         return self._made[name, amount]
 
     def _bound(self, name: str, amount: Fraction) -> BoundPlan:
-        q = self._queries[name]
+        q = self.queries[name]
         door = self._doors[q.source or next(iter(self._doors))]
         options: dict[str, Any] = {
             **q.options,
@@ -125,10 +130,20 @@ class Questions:
             raise QueryError(name, e) from None
 
     def _keys(self, q: Query, door: FramePlans[Any]) -> Any:
-        if not isinstance(q.keys, str) or not q.keys.endswith(KEY_FILES):
+        if not is_key_file(q.keys):
             return q.keys
         which = (q.source, q.groupby, q.keys)
         if which not in self._key_files:
             columns = [door._source.column(b) for b in q.groupby]
             self._key_files[which] = read_keys(self._place(q.keys), columns)
         return self._key_files[which]
+
+
+def _check_unit(policy: Policy, sources: Mapping[str, Source]) -> None:
+    """Raise InputError unless every source has the unit's columns."""
+    for u in policy.unit or ():
+        for n, source in sources.items():
+            try:
+                source.column(u)
+            except InputError as e:
+                raise InputError(Arg("unit", u), f": source {n!r}: ", e) from None

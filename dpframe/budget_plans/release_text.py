@@ -7,13 +7,17 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpframe.base.files import write_atomic
+from dpframe.budget_plans.fingerprint import plain
 from dpframe.budget_plans.query import AMOUNTS, Query, QueryError
-from dpframe.budget_plans.sources import KEY_FILES, Named
+from dpframe.budget_plans.release_file import read
+from dpframe.budget_plans.sources import Named, identity, is_key_file
 from dpframe.budget_plans.toml import to_toml
 from dpframe.errors import Arg, DPError, InputError
 from dpframe.frames.public import Public
@@ -50,9 +54,30 @@ def dump(plan: Any, path: str | os.PathLike[str]) -> None:
     document["query"] = [_written(n, q, moved) for n, q in plan.queries.items()]
     try:
         text = to_toml(document)
-    except TypeError as e:
+    except (TypeError, ValueError) as e:  # ValueError: more digits than Python writes
         raise InputError(f"The plan has a value that no file holds: {e}.", hint="keys from a file") from None
+    try:
+        again = read(type(plan), target, text, plan.scope)
+        same = _whole(again) == _whole(plan)
+    except DPError as e:
+        raise InputError("The plan would be written so that it can't be read back: ", e) from None
+    if not same:
+        raise InputError(
+            "The plan has a value that a release file would change (a time of nanoseconds, say, or a decimal).",
+            hint="keys from a file",
+        )
     write_atomic(target, text.encode())
+
+
+def _whole(plan: Any) -> dict[str, Any]:
+    """What a plan is, wherever its file lies: what decides it, and the files that it reads and writes."""
+    ledger = plan.session.ledger
+    places = {
+        "sources": {n: s.written(lambda p: identity(plan._place(p))) for n, s in plan._given.items()},
+        "outputs": {n: [identity(plan._place(p)) for p in q.outputs] for n, q in plan.queries.items()},
+        "ledger": None if ledger is None else identity(ledger.path),
+    }
+    return {**plan._decided(), **places}
 
 
 def _written(name: str, q: Query, moved: Callable[[str], str]) -> dict[str, Any]:
@@ -64,7 +89,7 @@ def _written(name: str, q: Query, moved: Callable[[str], str]) -> dict[str, Any]
     given = {
         "source": q.source,
         "groupby": list(q.groupby) or None,
-        "keys": moved(q.keys) if isinstance(q.keys, str) and q.keys.endswith(KEY_FILES) else _plain(q.keys),
+        "keys": moved(q.keys) if is_key_file(q.keys) else _plain(q.keys),
         **{k: getattr(q, k) for k in (*AMOUNTS, "weight", "rows", "relative_to")},
         **{k: _plain(v) for k, v in q.options.items()},
         "outputs": [moved(p) for p in q.outputs] or None,
@@ -83,17 +108,26 @@ def _asked(name: str, a: Aggregate) -> dict[str, Any]:
         same = False
     if not same:
         raise QueryError(name, f"{a.describe()} can't be written to a file. Hint: a statistic of dpframe")
-    return {"statistic": a.verb, **{k: _plain(v) for k, v in given.items()}}
+    return {"statistic": a.verb, **{k: _measured(_plain(v)) for k, v in given.items()}}
+
+
+def _measured(v: Any) -> Any:
+    """Numbers of a statistic, which are read as the exact floats that they are: others as "1/3"."""
+    if isinstance(v, list):
+        return [_measured(x) for x in v]
+    if not isinstance(v, Fraction) or v.denominator == 1:
+        return v
+    return float(v) if Fraction(float(v)) == v else f"{v.numerator}/{v.denominator}"
 
 
 def _plain(v: Any) -> Any:
     """Values as TOML has them; what it lacks is refused when it is written."""
     if isinstance(v, Public):
         v = v.values.to_list() if hasattr(v.values, "to_list") else v.values
-    if isinstance(v, np.generic):
-        return v.item()
     if isinstance(v, Mapping):
         return {str(k): _plain(x) for k, x in v.items()}
     if isinstance(v, type) and issubclass(v, enum.Enum):
         return [m.value for m in v]
-    return [_plain(x) for x in v] if isinstance(v, list | tuple | range) else v
+    if isinstance(v, list | tuple | range | np.ndarray | pd.Index):
+        return [_plain(x) for x in v]
+    return plain(v)

@@ -6,10 +6,11 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
+from dpframe.budget_plans import csv_lines
 from dpframe.budget_plans.engine_uri import EngineTable, is_uri
 from dpframe.errors import Arg, InputError, did_you_mean, typed
 from dpframe.frames.columns import Column
@@ -17,23 +18,6 @@ from dpframe.frames.public import Public, public
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 KEY_FILES = (".txt", ".csv", ".parquet")
-_TRUE, _FALSE = ["true", "1"], ["false", "0"]
-DATE, TIME = "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f"
-
-
-def _boolean(x: pl.Expr) -> pl.Expr:
-    lower = x.str.to_lowercase()
-    return pl.when(lower.is_in(_TRUE)).then(True).when(lower.is_in(_FALSE)).then(False)
-
-
-_READ: dict[str, Any] = {  # CSV holds text; a cell that is not of its type is missing, and never raises
-    "text": lambda x: x,
-    "int": lambda x: x.cast(pl.Int64, strict=False),
-    "float": lambda x: x.cast(pl.Float64, strict=False),
-    "bool": _boolean,
-    "date": lambda x: x.str.to_date(DATE, strict=False),
-    "datetime": lambda x: x.str.replace(" ", "T", literal=True).str.to_datetime(TIME, strict=False),
-}
 
 
 class MissingFile(InputError):
@@ -92,11 +76,17 @@ class Files:
                 raise MissingFile(
                     f"There is no readable file {p!r}. Hint: the path of a .parquet or .csv file"
                 )
+        twice = same_file(paths)
+        if twice is not None:
+            raise InputError(
+                f"{self.paths[twice]!r} is the same file as another part, so its rows would count twice.",
+                hint="name each file once",
+            )
         csv = {p.endswith(".csv") for p in paths}
         if len(csv) > 1 or not all(p.endswith((".csv", ".parquet")) for p in paths):
             raise InputError(
-                f"A source is .parquet or .csv, all parts alike, not {typed(list(self.paths))}."
-                " Hint: path = 'people.parquet'"
+                f"A source is .parquet or .csv, all parts alike, not {typed(list(self.paths))}.",
+                hint=Arg("path", "people.parquet"),
             )
         if not csv.pop():
             if self.types:
@@ -104,25 +94,14 @@ class Files:
                     Arg("types"), " is for CSV; a parquet file has types of its own.", hint="leave it out"
                 )
             _alike(paths, [_schema(p, pl.read_parquet_schema) for p in paths])
-            return pl.scan_parquet(paths)
-        columns = _alike(paths, [_schema(p, _header) for p in paths])
-        for name, kind in self.types.items():
-            if name not in columns:
-                raise InputError(
-                    Arg("types"), f" names {name!r}, which is no column. {did_you_mean(name, columns)}"
-                )
-            if kind not in _READ:
-                raise InputError(
-                    Arg("types"), f" has {name} = {typed(kind)}. {did_you_mean(str(kind), _READ)}"
-                )
-        table = pl.scan_csv(paths, infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy")
-        return table.with_columns(read_as(pl.col(n), kind).alias(n) for n, kind in self.types.items())
+            return pl.scan_parquet(paths, glob=False, hive_partitioning=False)
+        names = _alike(paths, [_read(p, csv_lines.header) for p in paths])
+        return csv_lines.scan(paths, names, self.types)
 
 
-def read_as(text: pl.Expr, kind: str) -> pl.Expr:
-    """Text cells as values of a kind; what is none becomes null."""
-    read: pl.Expr = _READ[kind](text)
-    return read
+def is_key_file(keys: Any) -> bool:
+    """Whether keys are typed as the path of a file."""
+    return isinstance(keys, str) and keys.endswith(KEY_FILES)
 
 
 def read_keys(path: str, columns: Sequence[Column]) -> Public:
@@ -142,16 +121,15 @@ def read_keys(path: str, columns: Sequence[Column]) -> Public:
         )
     names = [str(c.name) for c in columns]
     if path.endswith(".parquet"):
-        table = pl.scan_parquet(path)
+        table = pl.scan_parquet(path, glob=False, hive_partitioning=False)
     elif path.endswith(".csv"):
-        table = pl.scan_csv(path, infer_schema=False)
+        table = pl.scan_csv(path, infer_schema=False, glob=False)
     elif len(names) > 1:
         raise InputError(
             Arg("keys"), " of several columns need a .csv or .parquet file.", hint="a header with the names"
         )
     else:
-        with open(path, encoding="utf-8") as f:
-            table = pl.LazyFrame({names[0]: [line for line in f.read().splitlines() if line]})
+        table = pl.LazyFrame({names[0]: [line for line in _read(path, _text).splitlines() if line]})
     there = list(_schema(path, lambda _: table.collect_schema()))
     for n in names:
         if n not in there:
@@ -163,8 +141,8 @@ def read_keys(path: str, columns: Sequence[Column]) -> Public:
         return public(keys)
     out = []
     for c, n in zip(columns, names):
-        kind = c.kind if c.kind in _READ else "text"
-        read = keys.select(read_as(pl.col(n), kind).alias(n))[n]
+        kind = c.kind if c.kind in csv_lines.READ else "text"
+        read = keys.select(csv_lines.read_as(pl.col(n), kind).alias(n))[n]
         wrong = (read.is_null() & keys[n].is_not_null()).arg_true()
         if len(wrong):
             raise InputError(
@@ -178,6 +156,8 @@ def read_keys(path: str, columns: Sequence[Column]) -> Public:
 
 def located(path: str, folder: str, scope: str | None) -> str:
     """A typed path in its folder, with the scope filled in."""
+    if "\0" in path:
+        raise InputError(f"{path!r} is no path: it holds a zero byte.", hint="another name")
     if "{scope}" in path:
         if scope is None:
             raise InputError(
@@ -209,20 +189,58 @@ def named(value: Any) -> Named | None:
     return None
 
 
-def _schema(path: str, read: Any) -> dict[str, Any]:
+def same_file(paths: Sequence[str]) -> int | None:
+    """The place of the first path that is the same file (device and inode) as one before it."""
+    seen: set[Identity] = set()
+    for i, path in enumerate(paths):
+        known = identity(path)
+        if known in seen:
+            return i
+        seen.add(known)
+    return None
+
+
+Identity = tuple[int, int] | tuple[int, int, str] | str
+
+
+def identity(path: str) -> Identity:
+    """What makes two paths one file: device and inode, or, while there is no file, its folder's and its name."""
     try:
-        return dict(read(path))
+        s = os.stat(path)
+        return s.st_dev, s.st_ino
+    except OSError:
+        pass
+    full = os.path.realpath(path)
+    try:
+        s = os.stat(os.path.dirname(full))
+        return s.st_dev, s.st_ino, os.path.basename(full)
+    except OSError:
+        return full
+
+
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+def _read(path: str, read: Callable[[str], R]) -> R:
+    try:
+        return read(path)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError):
-        kind = "parquet" if path.endswith(".parquet") else "CSV"
-        raise InputError(f"{path!r} can't be read as {kind}. Hint: check that it is complete") from None
+        kind = "parquet" if path.endswith(".parquet") else "CSV" if path.endswith(".csv") else "text"
+        raise InputError(f"{path!r} can't be read as {kind}.", hint="check that it is complete") from None
 
 
-def _header(path: str) -> dict[str, Any]:
-    return pl.scan_csv(path, infer_schema=False, encoding="utf8-lossy").collect_schema()
+def _schema(path: str, read: Any) -> dict[str, Any]:
+    return dict(_read(path, read))
 
 
-def _alike(paths: list[str], schemas: list[dict[str, Any]]) -> dict[str, Any]:
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def _alike(paths: list[str], schemas: list[S]) -> S:
     for p, s in zip(paths, schemas):
         if s != schemas[0]:
-            raise InputError(f"{p!r} has other columns or types than {paths[0]!r}. Hint: write them alike")
+            raise InputError(f"{p!r} has other columns or types than {paths[0]!r}.", hint="write them alike")
     return schemas[0]

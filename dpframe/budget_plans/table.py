@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import polars as pl
 
-from dpframe.budget_plans.query import Query
 from dpframe.errors import MechanismError, show
 from dpframe.mechanisms.registry import mechanism
 from dpframe.planning.pieces import Output
@@ -77,7 +74,7 @@ def _norm(law: str) -> str:
 def log_row(name: str, release: Release, left: Fraction, wanted: Fraction | None) -> tuple[Any, ...]:
     """The row of ``BudgetPlan.log`` for one release."""
     cost, margin = release.cost, None
-    if release.plan.scalar:
+    if release.plan.scalar and all(o.answer.ranged for o in release.plan.outputs):
         low, high = (float(x) for x in release.interval(0.95))
         margin = max(high - float(release.value), float(release.value) - low)
     return (
@@ -91,41 +88,3 @@ def log_row(name: str, release: Release, left: Fraction, wanted: Fraction | None
         margin,
         release.replayed,
     )
-
-
-def decisive(name: str, q: Query, plan: Plan, amount: Fraction, decided: bool) -> dict[str, Any]:
-    """What of a query decides its cost and its noise, as JSON holds it."""
-    event = plan.event
-    return {
-        "name": name,
-        "source": q.source,
-        "asked": [repr(a.alias(a.name or a.default_name)) for a in q.statistics],
-        "columns": [[repr(c.name), c.kind, c.text, c.nullable] for c in plan.columns],
-        "by": [repr(c.name) for c in plan.by],
-        "keys": None if plan.keys is None else _digest(plan.keys.rows()),
-        "limits": repr(plan.bounding),
-        "found": [repr(plan.threshold), repr(plan.selection)],
-        "tallies": [[repr(t) for t in plan.tallies], repr(plan.top)],
-        "options": {k: repr(v) for k, v in sorted(q.options.items())},
-        "amount": exact_text(amount),
-        "decided": decided,
-        "rule": [exact_text(x) for x in (q.weight, q.error, q.rows, q.relative_to)],
-        "event": [exact_text(x) for x in (event.eps, event.delta, event.rho, event.delta_alone)],
-        "parts": [
-            [p.mechanism, str(p.l1), str(p.l2_squared), p.fused, exact_text(p.layout.grid.step)]
-            for p in plan.parts
-        ],
-        "scales": [repr(plan.noise_scale(o)) for o in plan.outputs],
-    }
-
-
-def exact_text(x: Fraction | str | None) -> str | None:
-    """An exact number as text: ``"1/3"``."""
-    return None if x is None else str(x)
-
-
-def _digest(keys: Sequence[Any]) -> str:
-    digest = hashlib.sha256()
-    for k in keys:
-        digest.update(f"{k!r}\n".encode("utf-8", "backslashreplace"))
-    return digest.hexdigest()

@@ -10,7 +10,6 @@ import datetime as dt
 import json
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -189,12 +188,12 @@ def _written(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, int):
         return str(value)
-    if isinstance(value, Fraction | Decimal):
-        return _number(Fraction(value))
+    if isinstance(value, Fraction):
+        return _number(value)
     if isinstance(value, float):
         return repr(value)
-    if isinstance(value, dt.datetime | dt.date | dt.time):
-        return value.isoformat()
+    if type(value) in (dt.datetime, dt.date, dt.time):  # of exactly these: a pandas time has nanoseconds
+        return str(value.isoformat())
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_name(k)} = {_written(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list | tuple | range):

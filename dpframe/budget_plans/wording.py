@@ -135,7 +135,8 @@ def shell(value: object) -> str:
         return "budget.db"
     if value is ... or isinstance(value, Fraction):
         return typed(value)
-    return shlex.quote(value if isinstance(value, str) else typed(value))
+    text = value if isinstance(value, str) else typed(value)
+    return shlex.quote(text if len(text) <= 300 else f"{text[:60]}...")
 
 
 def _given(c: Call) -> list[object]:

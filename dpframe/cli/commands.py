@@ -11,6 +11,7 @@ Exit codes, for schedulers:
 5    failed while releasing or writing: the charge stands; run again
 6    the plan is not the one that was approved (nothing was spent)
 7    an audit found a figure that is not as it must be
+8    a file that is to be read is not there yet (nothing was spent; run again later)
 130  interrupted
 ==== ==========================================================================================
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import sys
 import warnings
@@ -29,6 +31,7 @@ from typing import TextIO
 import polars as pl
 
 from dpframe._version import __version__
+from dpframe.accounting.events import Cost, least
 from dpframe.base.progress import Progress
 from dpframe.budget_plans.budget_plan import BudgetPlan
 from dpframe.budget_plans.wording import IN_COMMAND, IN_RUN
@@ -38,22 +41,15 @@ from dpframe.errors import (
     DPError,
     InputError,
     LedgerError,
+    MechanismError,
     ReleaseFailed,
+    message,
     show,
 )
 from dpframe.release.release import Release
 
-DONE, INTERNAL, WRONG, EXCEEDED, LEDGER, FAILED, NOT_APPROVED, FLAGGED, INTERRUPTED = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    130,
-)
+DONE, INTERNAL, WRONG, EXCEEDED, LEDGER, FAILED, NOT_APPROVED, FLAGGED, NOT_THERE = range(9)
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,24 +67,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     args = _parser().parse_args(arguments)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _any_text():
             warnings.showwarning = partial(_warning, args.words)  # one line, not two with a line of source
             code: int = args.command(args)
+            if sys.stdout is not None:
+                sys.stdout.flush()
         return code
     except BudgetExceeded as e:
         return _stop(EXCEEDED, args.words(e))
     except LedgerError as e:
         return _stop(LEDGER, args.words(e))
-    except ReleaseFailed as e:
+    except (ReleaseFailed, _Unfinished) as e:
         return _stop(FAILED, args.words(e))
+    except BrokenPipeError:  # whoever reads has read enough
+        _let_go()
+        return DONE
     except OSError as e:  # of a file that dpframe opened; the operating system's words hold no cell
+        if e.filename is None:
+            _let_go()
         return _stop(FAILED, f"{e.strerror}: {e.filename or 'a file'}. Hint: run again when this is mended")
     except (DPError, TypeError) as e:
-        return _stop(WRONG, args.words(e))
+        return _stop(NOT_THERE if getattr(e, "missing", False) else WRONG, args.words(e))
     except KeyboardInterrupt:
         return _stop(INTERRUPTED, "interrupted; run again to go on")
     except Exception as e:  # its words may hold cells
         return _stop(INTERNAL, f"{type(e).__name__} inside dpframe {__version__}; its words are withheld")
+
+
+class _Unfinished(DPError):
+    """A run that had begun to spend met what its check should have refused."""
+
+
+@contextlib.contextmanager
+def _any_text() -> Iterator[None]:
+    """Whatever is printed can be printed: what a terminal's encoding lacks is escaped."""
+    streams = [s for s in (sys.stdout, sys.stderr) if isinstance(s, io.TextIOWrapper)]
+    before = [s.errors for s in streams]
+    for s in streams:
+        s.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        for s, errors in zip(streams, before):
+            with contextlib.suppress(OSError, ValueError):
+                s.reconfigure(errors=errors)
+
+
+def _let_go() -> None:
+    """Nobody reads what is printed: what is left in the buffer must not fail again when the process ends."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -96,7 +126,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="dpframe",
         description="Differentially private releases from a file that says what to release.",
         epilog="Exit codes: 0 done, 1 internal error, 2 wrong arguments or file, 3 budget exceeded, 4 ledger"
-        " fault, 5 failed while releasing, 6 not the approved plan, 7 an audit failed, 130 interrupted.",
+        " fault, 5 failed while releasing, 6 not the approved plan, 7 an audit failed, 8 an input is not there yet,"
+        " 130 interrupted.",
     )
     parser.set_defaults(words=IN_COMMAND.message)
     parser.add_argument("--version", action="version", version=f"dpframe {__version__}")
@@ -142,7 +173,8 @@ def _plan(args: argparse.Namespace) -> int:
         print(plan.table())
     print(f"total {_total(plan)}")
     if plan.session.ledger is not None:
-        left = plan.session.remaining
+        states = plan.session.ledger.state(plan.scope).values()
+        left = least([budget.remaining(state) for budget, state in states])
         print(
             f"left in the ledger eps={show(left.eps)}, delta={show(left.delta)}, rho={float(left.rho or 0):.6g}"
         )
@@ -178,15 +210,40 @@ def _run(args: argparse.Namespace) -> int:
             f"{args.file}: this plan is {plan.fingerprint}, approved is {args.approved}. Hint: dpframe plan {args.file}",
         )
     bar = Progress(plan.queries)
+    unsaid: list[OSError] = []
+    told: list[str] = []
+
+    def say(text: str) -> None:
+        """What is printed never decides what is released: a run goes on where nobody reads."""
+        try:
+            if not unsaid:
+                print(text, flush=True)
+        except OSError as e:
+            unsaid.append(e)
+            _let_go()
 
     def tell(name: str, release: Release) -> None:
         bar.clear()
-        print(_released(plan, name, release), flush=True)
+        told.append(name)
+        say(_released(plan, name, release))
 
     try:
         plan.run(progress=bar.show, released=tell)
+    except BaseException as e:
+        bar.clear()
+        charged = plan.charged
+        for name in plan.queries if charged else ():
+            if name not in told:
+                what = "not written" if name in plan.releases else "not released"
+                paid = f"charged {_paid(charged[name])}" if name in charged else "not asked"
+                say(f"{what} {name!r}: {paid}")
+        if charged and isinstance(e, InputError | MechanismError | TypeError):
+            raise _Unfinished(message(e)) from None
+        raise
     finally:
         bar.clear()
+    if unsaid and not isinstance(unsaid[0], BrokenPipeError):
+        return _stop(DONE, f"all was released and written, but not all was printed: {unsaid[0].strerror}")
     return DONE
 
 
@@ -201,9 +258,11 @@ def _released(plan: BudgetPlan, name: str, release: Release) -> str:
     files = ", ".join(p.replace("{scope}", plan.scope or "") for p in plan.queries[name].outputs)
     if release.released_at is not None:
         return f"replayed {name!r}: free, drawn {release.released_at.isoformat(' ', 'seconds')}, {files}"
-    cost = release.cost
-    paid = f"rho={float(cost.rho or 0):.6g}" if cost.eps is None else f"eps={show(cost.eps)}"
-    return f"released {name!r}: {paid}, {files}"
+    return f"released {name!r}: {_paid(release.cost)}, {files}"
+
+
+def _paid(cost: Cost) -> str:
+    return f"rho={float(cost.rho or 0):.6g}" if cost.eps is None else f"eps={show(cost.eps)}"
 
 
 def _audit(args: argparse.Namespace) -> int:
@@ -228,8 +287,9 @@ def _demo(args: argparse.Namespace) -> int:
 # ---- messages ----
 
 
-def _stop(code: int, message: object) -> int:
-    print(f"dpframe: {_line(message)}", file=sys.stderr)
+def _stop(code: int, said: object) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        print(f"dpframe: {_line(said)}", file=sys.stderr, flush=True)
     return code
 
 
@@ -242,7 +302,8 @@ def _warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(f"dpframe: warning: {_line(words(message))}", file=sys.stderr)
+    with contextlib.suppress(OSError, ValueError):  # it may come after a charge
+        print(f"dpframe: warning: {_line(words(message))}", file=sys.stderr, flush=True)
 
 
 def _line(message: object) -> str:

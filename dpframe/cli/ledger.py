@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -112,24 +112,24 @@ def _export(args: argparse.Namespace) -> int:
     table = ledger.export()
     ledger.close()
     if args.output is None:
-        table.write_csv(sys.stdout)
+        print(table.write_csv(), end="")
     else:
         writable(args.output)
         write_atomic(args.output, table_bytes(table, args.output))
     return 0
 
 
-def _number(text: str | None, name: str) -> Fraction | None:
+def _number(text: str | None, name: str) -> Fraction | Decimal | None:
     """The exact number that was typed: a decimal, or a fraction such as 1/3."""
     if text is None:
         return None
     try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
+        return Fraction(text) if "/" in text else Decimal(text)
+    except (ArithmeticError, ValueError):
         raise InputError(Arg(name, text), " is no number.", hint=Arg(name, 0.5)) from None
 
 
-def _part(text: str | None, name: str) -> dict[str, Fraction | None] | None:
+def _part(text: str | None, name: str) -> dict[str, Fraction | Decimal | None] | None:
     """``eps=0.1,delta=1e-8`` as a budget."""
     if text is None:
         return None

@@ -401,6 +401,11 @@ class Ledger(NearNames):
             return [c.entry() for c in charges if scope is None or c.content["scope"] == scope]
 
     @property
+    def anchor(self) -> str:
+        """Where the anchor lies."""
+        return self._log.anchor
+
+    @property
     def head(self) -> Head:
         """Where the ledger stands now."""
         with self._log.reading():
