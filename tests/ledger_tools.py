@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import os
 import signal
+import subprocess
 import sys
 import traceback
 from fractions import Fraction
@@ -89,6 +90,49 @@ class Child:
         _, status = os.waitpid(self.pid, 0)
         self.code = os.waitstatus_to_exitcode(status)
         return said
+
+
+_SERVER = """
+import json, sys
+from importlib import import_module
+sys.path[:0] = json.loads(sys.argv[1])
+from ledger_tools import Child
+module = import_module(sys.argv[2])
+for line in sys.stdin:
+    name, *arguments = json.loads(line)
+    child = Child(lambda say: getattr(module, name)(*arguments, say))
+    said = child.end()
+    print(json.dumps([child.code, said]), flush=True)
+"""
+
+
+class ForkServer:
+    """A process that has imported a module of tests and run nothing: every trial is a fork of it, not a new Python.
+
+    A fork of the test's own process would find locks of threads that it does not have.
+    """
+
+    def __init__(self, module: str) -> None:
+        command = [sys.executable, "-c", _SERVER, json.dumps(sys.path), module]
+        self._server = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+
+    def run(self, name: str, *arguments) -> tuple[int, list]:
+        """(exit code, what was said) of ``module.name(*arguments, say)``."""
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(json.dumps([name, *arguments]) + "\n")
+        self._server.stdin.flush()
+        code, said = json.loads(self._server.stdout.readline())
+        return code, said
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._server.stdin.close()
+        self._server.wait(60)
 
 
 def together(*works) -> list[list]:

@@ -77,23 +77,19 @@ table: str = df.agg(n=dp.count(), eps=1)
 """
 
 
-def check(tmp_path, text: str) -> tuple[str, int]:
+def test_answers_have_types_and_wrong_calls_are_type_errors(tmp_path):
+    """One run of mypy over both."""
     api = pytest.importorskip("mypy.api", reason="mypy is not installed: types are not checked")
-    path = tmp_path / "snippet.py"
-    path.write_text(text)
-    out, _, code = api.run(["--strict", "--config-file", str(ROOT / "pyproject.toml"), str(path)])
-    return out, code
-
-
-def test_answers_have_types(tmp_path):
-    out, code = check(tmp_path, SNIPPET)
-    assert code == 0, out
-
-
-def test_wrong_calls_are_type_errors(tmp_path):
-    out, _ = check(tmp_path, WRONG)
+    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
+    right.write_text(SNIPPET)
+    wrong.write_text(WRONG)
+    out, _, code = api.run(
+        ["--strict", "--config-file", str(ROOT / "pyproject.toml"), str(right), str(wrong)]
+    )
+    assert code == 1, out
+    assert "right.py" not in out, out
     for line in (7, 8, 9, 10):
-        assert f"snippet.py:{line}: error" in out, out
+        assert f"wrong.py:{line}: error" in out, out
 
 
 def test_what_type_checkers_see_is_the_table_of_statistics():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import pty
@@ -54,8 +56,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def dpframe(folder, *arguments, **options):
-    """Run the command in a process of its own."""
+def process(folder, *arguments):
+    """Run the command in a process of its own, as a shell does."""
     return subprocess.run(
         [sys.executable, "-m", "dpframe", *map(str, arguments)],
         cwd=folder,
@@ -63,8 +65,18 @@ def dpframe(folder, *arguments, **options):
         text=True,
         timeout=120,
         env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(dp.__file__))},
-        **options,
     )
+
+
+def dpframe(folder, *arguments):
+    """Run the command in this process: what it says, and its exit code."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = cli.main(list(map(str, arguments)))
+        except SystemExit as e:  # argparse
+            code = e.code
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def one_line(done, code):
@@ -77,11 +89,11 @@ def one_line(done, code):
 
 
 def test_help_lists_the_commands():
-    done = dpframe(".", "--help")
+    done = process(".", "--help")
     assert done.returncode == 0
     for command in ("plan", "run", "ledger", "demo"):
         assert re.search(rf"^    {command} ", done.stdout, re.MULTILINE)
-    assert dpframe(".", "--version").stdout == f"dpframe {dp.__version__}\n"
+    assert process(".", "--version").stdout == f"dpframe {dp.__version__}\n"
 
 
 def test_plan_shows_costs_and_the_fingerprint_and_reads_no_cell(folder, capsys, monkeypatch):
@@ -97,7 +109,7 @@ def test_plan_shows_costs_and_the_fingerprint_and_reads_no_cell(folder, capsys, 
 
 def test_run_writes_every_output_with_its_facts(folder):
     fingerprint = dpframe(folder, "plan", "job.toml").stdout.split()[-1]
-    done = dpframe(folder, "run", "job.toml", "--approved", fingerprint)
+    done = process(folder, "run", "job.toml", "--approved", fingerprint)
     assert done.returncode == 0, done
     assert done.stdout.splitlines() == [
         "released 'rows': eps=0.25, rows.csv, rows.parquet",
@@ -136,7 +148,8 @@ def test_a_wrong_file_is_exit_2_and_nothing_is_written(folder, old, new, says):
 def test_wrong_arguments_are_exit_2(folder):
     assert dpframe(folder).returncode == 2
     assert dpframe(folder, "rum", "job.toml").returncode == 2
-    assert "can't be read" in one_line(dpframe(folder, "run", "none.toml"), 2)
+    for how in (dpframe, process):
+        assert "can't be read" in one_line(how(folder, "run", "none.toml"), 2)
 
 
 def test_a_plan_that_nobody_approved_is_exit_6(folder):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import pathlib
-import subprocess
 import sys
 import threading
+import warnings
 from fractions import Fraction
 
 import polars as pl
 import pytest
 from conftest import as_kind, as_polars
-from ledger_tools import Clock
+from ledger_tools import Clock, ForkServer
 
 import dpframe as dp
 from dpframe.engine.polars import PolarsSource
@@ -449,56 +449,50 @@ def test_payloads_come_back_as_they_were():
         assert keys is None if found is None else keys.equals(found)
 
 
-CRASH = """
-import os, sys, warnings
-warnings.simplefilter("ignore")
-import polars as pl, dpframe as dp
-from dpframe.ledger import Ledger
-path, k = sys.argv[1], int(sys.argv[2])
-frame = pl.DataFrame({"x": [1.0, 2.0] * 500})
-left = [k]
-here = os.path.dirname(dp.__file__)
-def trace(frame, event, arg):
-    if not frame.f_code.co_filename.startswith(here):
-        return None
-    if event == "line":
-        left[0] -= 1
-        if left[0] == 0:
-            os._exit(7)
-    return trace
-with dp.Session(ledger=path) as s:
-    sys.settrace(trace)
-    n = frame.dp.count(eps=0.125, request_id="q")
-    sys.settrace(None)
-print(int(n), k - left[0])
-"""
+def dying_at(k: int, path: str, say) -> None:
+    """Ask one question, and end at the k-th line of the package that it runs."""
+    left = [k]
+    here = os.path.dirname(dp.__file__)
+
+    def trace(frame, event, arg):
+        if not frame.f_code.co_filename.startswith(here):
+            return None
+        if event == "line":
+            left[0] -= 1
+            if left[0] == 0:
+                os._exit(7)
+        return trace
+
+    frame = pl.DataFrame({"x": [1.0, 2.0] * 500})
+    with warnings.catch_warnings(), dp.Session(ledger=path) as s:
+        warnings.simplefilter("ignore")
+        sys.settrace(trace)
+        n = frame.dp.count(eps=0.125, request_id="q", session=s)
+        sys.settrace(None)
+    say(int(n), k - left[0])
 
 
 def test_death_at_any_line_loses_no_charge_and_a_retry_pays_once(tmp_path):
     """The child dies at its k-th line; then the same request is asked again."""
 
-    def child(path, k):
-        return subprocess.run(
-            [sys.executable, "-c", CRASH, str(path), str(k)], capture_output=True, text=True, check=False
-        )
-
-    probe = tmp_path / "probe.db"
-    Ledger.create(probe, eps=1).close()
-    whole = child(probe, 10**9)
-    lines = int(whole.stdout.split()[1])
-    assert lines > 300
-    for k in range(1, lines + 1, 1 if FULL else lines // 16):
-        path = tmp_path / f"{k}.db"
-        Ledger.create(path, eps=1).close()
-        died = child(path, k)
-        assert (died.returncode, died.stdout) == (7, "")
-        assert spent(path) in (0, Fraction(1, 8))
-        with dp.Session(ledger=path) as s:
-            n = pl.DataFrame({"x": [1.0, 2.0] * 500}).dp.count(eps=0.125, request_id="q")
-            assert s.spent == 0.125
-            assert pl.DataFrame({"x": [1.0, 2.0] * 500}).dp.count(eps=0.125, request_id="q") == n
-            s.ledger.verify()
-            s.ledger.close()
-        for file in pathlib.Path(tmp_path).glob(f"{k}.db*"):
-            if file.is_file():
-                file.unlink()
+    with ForkServer(__name__) as server:
+        probe = tmp_path / "probe.db"
+        Ledger.create(probe, eps=1).close()
+        code, said = server.run("dying_at", 10**9, str(probe))
+        assert code == 0
+        lines = said[0][1]
+        assert lines > 300
+        for k in range(1, lines + 1, 1 if FULL else lines // 16):
+            path = tmp_path / f"{k}.db"
+            Ledger.create(path, eps=1).close()
+            assert server.run("dying_at", k, str(path)) == (7, [])
+            assert spent(path) in (0, Fraction(1, 8))
+            with dp.Session(ledger=path) as s:
+                n = pl.DataFrame({"x": [1.0, 2.0] * 500}).dp.count(eps=0.125, request_id="q")
+                assert s.spent == 0.125
+                assert pl.DataFrame({"x": [1.0, 2.0] * 500}).dp.count(eps=0.125, request_id="q") == n
+                s.ledger.verify()
+                s.ledger.close()
+            for file in pathlib.Path(tmp_path).glob(f"{k}.db*"):
+                if file.is_file():
+                    file.unlink()
