@@ -4,113 +4,81 @@
 """
 
 import sys
-from typing import TYPE_CHECKING
+from importlib import import_module as _load
 
-from dpframe._version import __version__
-from dpframe.accounting.convert import delta_of_mu, eps_of_mu, eps_of_rho, mu_of_eps, rho_of_eps
-from dpframe.accounting.events import Cost
-from dpframe.api.bound_plan import BoundPlan
-from dpframe.api.doors import frame, register
-from dpframe.api.namespaces import FrameDP
-from dpframe.api.prices import tradeoff
-from dpframe.budget_plans.budget_plan import BudgetPlan
-from dpframe.budget_plans.query import Query, query
-from dpframe.errors import (
-    BudgetExceeded,
-    DPError,
-    DPWarning,
-    InputError,
-    LedgerError,
-    MechanismError,
-    NoSession,
-    ReleaseFailed,
-)
-from dpframe.frames.public import public
-from dpframe.mechanisms.registry import mechanism, register_mechanism, unregister_mechanism
-from dpframe.mechanisms.registry import names as mechanisms
-from dpframe.planning.plan import Plan
-from dpframe.release.derived import Derived, consistent, difference, ratio
-from dpframe.release.release import Release
-from dpframe.session.session import Session
-from dpframe.statistics.table import *  # noqa: F403  (every statistic)
-from dpframe.statistics.table import STATISTICS
+from dpframe._version import __version__ as __version__
+from dpframe.accounting import events
+from dpframe.api.accessors import register
+from dpframe.base import html
+from dpframe.mechanisms.registry import names as mechanisms  # noqa: F401  (here, for a package has the same name)
 
-if TYPE_CHECKING:
-    from dpframe.api.advice import advise
-    from dpframe.ledger.book import Ledger
-
-from dpframe import display  # noqa: F401  (registers how things look)
+# Where each name is. It is loaded on first use, so that importing dpframe is cheap; statistics are in their table.
+# Type checkers read ``__init__.pyi``, which ``tests/write_stubs.py`` writes.
+_HOMES = {
+    "accounting.convert": ("delta_of_mu", "eps_of_mu", "eps_of_rho", "mu_of_eps", "rho_of_eps"),
+    "accounting.events": ("Cost",),
+    "api.advice": ("advise",),
+    "api.bound_plan": ("BoundPlan",),
+    "api.doors": ("frame",),
+    "api.namespaces": ("FrameDP",),
+    "api.prices": ("tradeoff",),
+    "budget_plans.budget_plan": ("BudgetPlan",),
+    "budget_plans.query": ("Query", "query"),
+    "errors": (
+        *(
+            "BudgetExceeded",
+            "DPError",
+            "DPWarning",
+            "InputError",
+            "LedgerError",
+            "MechanismError",
+            "NoSession",
+        ),
+        "ReleaseFailed",
+    ),
+    "frames.public": ("public",),
+    "ledger.book": ("Ledger",),
+    "mechanisms.registry": ("mechanism", "register_mechanism", "unregister_mechanism"),
+    "planning.plan": ("Plan",),
+    "release.derived": ("Derived", "consistent", "difference", "ratio"),
+    "release.release": ("Release",),
+    "session.session": ("Session",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = ("audit", "plot", "testing")
 
 register()
-sys.modules["dpframe.budget"] = sys.modules[
-    "dpframe.accounting.events"
-]  # Event's address in 0.1, for plug-ins
+html.when_first_shown(lambda: _load("dpframe.display"))
+sys.modules["dpframe.budget"] = events  # Event's address in 0.1, for plug-ins
 
 
 def __getattr__(name: str) -> object:
-    from importlib import import_module
-
+    if name in _MODULES:
+        return _load(f"dpframe.{name}")
+    if name in _HOME:
+        globals()[name] = found = getattr(_load(f"dpframe.{_HOME[name]}"), name)
+        return found
+    if name.startswith("_") and name != "__all__":
+        raise AttributeError(f"module 'dpframe' has no attribute {name!r}")
+    from dpframe.errors import unknown_name
+    from dpframe.statistics.table import STATISTICS
     from dpframe.statistics.wrong_verbs import MEANT_VERBS
 
-    if name in ("audit", "plot", "testing"):  # loaded on first use
-        return import_module(f"dpframe.{name}")
-    if name == "advise":  # tries everything, so it needs everything; loaded on first use
-        globals()["advise"] = found = import_module("dpframe.api.advice").advise
+    if name in STATISTICS:
+        globals()[name] = found = STATISTICS[name].ask
         return found
-    if name == "Ledger":  # brings SQLite; loaded on first use
-        globals()["Ledger"] = found = import_module("dpframe.ledger").Ledger
-        return found
-
+    known = sorted([*_HOME, *STATISTICS, "__version__", "mechanisms"])
+    if name == "__all__":
+        return known
     if name == "value_counts":
         raise AttributeError(
             "dpframe has no 'value_counts'. Hint: df.dp.value_counts('x', keys=[...], eps=0.5)"
         )
     meant = MEANT_VERBS.get(name)
-    if meant in __all__:
+    if meant in known:
         raise AttributeError(f"dpframe has no {name!r}. Hint: dp.{meant}(...)")
-    from dpframe.errors import unknown_name
-
-    raise unknown_name("dpframe", name, [*__all__, "audit", "plot", "testing"])
+    raise unknown_name("dpframe", name, [*known, *_MODULES])
 
 
-__all__ = [
-    "BoundPlan",
-    "BudgetExceeded",
-    "BudgetPlan",
-    "Cost",
-    "DPError",
-    "DPWarning",
-    "Derived",
-    "FrameDP",
-    "InputError",
-    "Ledger",
-    "LedgerError",
-    "MechanismError",
-    "NoSession",
-    "Plan",
-    "Query",
-    "Release",
-    "ReleaseFailed",
-    "Session",
-    "__version__",
-    "advise",
-    "consistent",
-    "delta_of_mu",
-    "difference",
-    "eps_of_mu",
-    "eps_of_rho",
-    "frame",
-    "mechanism",
-    "mechanisms",
-    "mu_of_eps",
-    "public",
-    "query",
-    "ratio",
-    "register_mechanism",
-    "rho_of_eps",
-    "tradeoff",
-    "unregister_mechanism",
-]
-__all__ += STATISTICS
-__all__.sort()
-del STATISTICS
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__"), *_MODULES})

@@ -1,14 +1,14 @@
-"""Writes ``dpframe/api/verbs.pyi`` from the table of statistics: ``python tests/write_stubs.py``."""
+"""Writes what type checkers read of ``dpframe`` and of its verbs: ``python tests/write_stubs.py``."""
 
 from __future__ import annotations
 
-import pathlib
+from pathlib import Path
 
+import dpframe as dp
 from dpframe.api import verbs
 from dpframe.statistics.question import Statistic, sections
 from dpframe.statistics.table import STATISTICS
 
-STUB = pathlib.Path(verbs.__file__).with_suffix(".pyi")
 COMES_BACK = {
     "count": "N",
     "number": "N | F",
@@ -59,8 +59,8 @@ def method(s: Statistic, types: dict[str, str], answer: str, *, document: bool =
     return f"    def {s.name}(\n{lines}    ) -> {answer}:{body}"
 
 
-def text() -> str:
-    """The whole file."""
+def of_verbs() -> str:
+    """A method for each statistic."""
     out = HEAD
     for s in STATISTICS.values():
         answer = COMES_BACK.get(s.answer, "R")
@@ -73,5 +73,25 @@ def text() -> str:
     return out
 
 
+def of_names() -> str:
+    """``import dpframe``: every public name, from where it is."""
+    homes = {home: list(names) for home, names in dp._HOMES.items()}
+    homes |= {s.ask.__module__.removeprefix("dpframe."): [] for s in STATISTICS.values()}
+    for s in STATISTICS.values():
+        homes[s.ask.__module__.removeprefix("dpframe.")].append(s.name)
+    lines = [f"from dpframe import {m} as {m}" for m in dp._MODULES]
+    lines += ["from dpframe._version import __version__ as __version__"]
+    for home in sorted(homes):
+        renamed = {"names": "mechanisms"} if home == "mechanisms.registry" else {}
+        names = sorted([*homes[home], *renamed])
+        lines += [f"from dpframe.{home} import {name} as {renamed.get(name, name)}" for name in names]
+    every = "".join(f'    "{name}",\n' for name in dp.__all__)
+    head = '"""What type checkers see of ``dpframe``; written by ``tests/write_stubs.py``."""'
+    return f"{head}\n\n" + "\n".join(lines) + f"\n\n__all__ = [\n{every}]\n"
+
+
+STUBS = {Path(dp.__file__).with_suffix(".pyi"): of_names, Path(verbs.__file__).with_suffix(".pyi"): of_verbs}
+
 if __name__ == "__main__":
-    STUB.write_text(text())
+    for path, text in STUBS.items():
+        path.write_text(text())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import singledispatch
 from html import escape
 
@@ -97,9 +97,20 @@ def shape(heights: Sequence[float], words: str) -> str:
     return f'<div role="img" aria-label="{text(words)}" style="{frame};margin:.4em 0">{columns}</div>'
 
 
+_waiting: list[Callable[[], object]] = []
+
+
+def when_first_shown(load: Callable[[], object]) -> None:
+    """Call ``load``, which registers pages, before the first page is made."""
+    _waiting.append(load)
+
+
 @singledispatch
 def page(x: object) -> str:
     """The page of an object; ``dpframe.display`` says how each kind looks."""
+    if _waiting:
+        _waiting.pop()()
+        return page(x)
     return f"<pre>{text(repr(x))}</pre>"
 
 
@@ -112,4 +123,16 @@ class Page:
         return page(self)
 
 
-__all__ = ["Page", "bar", "card", "facts", "note", "page", "shape", "table", "text", "warning"]
+__all__ = [
+    "Page",
+    "bar",
+    "card",
+    "facts",
+    "note",
+    "page",
+    "shape",
+    "table",
+    "text",
+    "warning",
+    "when_first_shown",
+]

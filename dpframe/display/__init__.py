@@ -1,4 +1,5 @@
-"""How things look in a notebook. Nothing that is shown imports this: each kind is registered here.
+"""How things look in a notebook. Nothing that is shown imports this: each kind is registered here, when one is
+first shown.
 
 Pages have no script, no style sheet and no colours of their own: text and lines take the reader's colour, so they
 are as readable on dark as on light. Every text is escaped.

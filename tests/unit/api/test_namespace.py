@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.api import doors
+from dpframe.api import accessors
 
 DF = pl.DataFrame({"x": [1.0, 2.0, 3.0], "g": ["a", "b", "a"], "s": ["u", "v", "w"]})
 
@@ -27,8 +27,8 @@ def test_importing_again_is_harmless():
     accessor = type(DF.dp)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        doors.register()
-        doors.register()
+        accessors.register()
+        accessors.register()
         importlib.import_module("dpframe")
     assert type(DF.dp) is accessor
     with dp.Session(eps=1) as s:

@@ -15,7 +15,7 @@ from conftest import as_kind, as_polars
 from tables import FRAME
 
 import dpframe as dp
-from dpframe.api import doors
+from dpframe.api import accessors
 from dpframe.release.release import rounded
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -196,7 +196,7 @@ def test_a_column_named_dp_is_read_by_brackets_and_can_be_asked(kind):
 
 def test_registering_again_changes_nothing():
     before = pd.DataFrame.dp, pl.DataFrame.dp, pl.LazyFrame.dp
-    doors.register()
+    accessors.register()
     assert (pd.DataFrame.dp, pl.DataFrame.dp, pl.LazyFrame.dp) == before
 
 
