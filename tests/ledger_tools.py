@@ -93,46 +93,76 @@ class Child:
 
 
 _SERVER = """
-import json, sys
+import json, os, sys, traceback
 from importlib import import_module
 sys.path[:0] = json.loads(sys.argv[1])
-from ledger_tools import Child
 module = import_module(sys.argv[2])
 for line in sys.stdin:
-    name, *arguments = json.loads(line)
-    child = Child(lambda say: getattr(module, name)(*arguments, say))
-    said = child.end()
-    print(json.dumps([child.code, said]), flush=True)
+    what, *given = json.loads(line)
+    if what == "wait":
+        answer = os.waitstatus_to_exitcode(os.waitpid(given[0], 0)[1])
+    else:
+        answer = os.fork()
+        if answer == 0:
+            code, out, err, arguments = 1, *given
+            for name, number in ((out, 1), (err, 2)):
+                os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+            try:
+                code = getattr(module, what)(*arguments) or 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+    print(json.dumps(answer), flush=True)
 """
 
 
 class ForkServer:
-    """A process that has imported a module of tests and run nothing: every trial is a fork of it, not a new Python.
+    """A process that has imported a module of tests and run nothing: a trial is a fork of it, not a new Python.
 
     A fork of the test's own process would find locks of threads that it does not have.
     """
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, folder) -> None:
         command = [sys.executable, "-c", _SERVER, json.dumps(sys.path), module]
-        self._server = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-        )
+        self._server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._folder, self._started = folder, 0
 
-    def run(self, name: str, *arguments) -> tuple[int, list]:
-        """(exit code, what was said) of ``module.name(*arguments, say)``."""
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps([name, *arguments]) + "\n")
+    def ask(self, *what):
+        self._server.stdin.write(json.dumps(what) + "\n")
         self._server.stdin.flush()
-        code, said = json.loads(self._server.stdout.readline())
-        return code, said
+        return json.loads(self._server.stdout.readline())
 
-    def __enter__(self):
-        return self
+    def start(self, name: str, *arguments) -> Forked:
+        """Begin ``module.name(*arguments)`` in a fork; what it returns (None: 0) is the exit code."""
+        self._started += 1
+        out, err = (self._folder / f"fork{self._started}.{end}" for end in ("out", "err"))
+        return Forked(self, self.ask(name, str(out), str(err), arguments), out, err)
 
-    def __exit__(self, *_) -> None:
+    def close(self) -> None:
         self._server.stdin.close()
         self._server.wait(60)
+        self._server.stdout.close()
+
+
+class Forked:
+    """A fork of a server, in the words of ``subprocess.Popen``."""
+
+    def __init__(self, server: ForkServer, pid: int, out, err) -> None:
+        self._server, self._pid, self._out, self._err = server, pid, out, err
+        self.returncode: int | None = None
+
+    def kill(self) -> None:
+        if self.returncode is None:  # not waited for: the number is still its own
+            os.kill(self._pid, signal.SIGKILL)
+
+    def communicate(self) -> tuple[str, str]:
+        """Wait for its end; what it said."""
+        if self.returncode is None:
+            self.returncode = self._server.ask("wait", self._pid)
+        return self._out.read_text(), self._err.read_text()
 
 
 def together(*works) -> list[list]:

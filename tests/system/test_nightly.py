@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from fractions import Fraction
 
 import polars as pl
 import pytest
+from ledger_tools import ForkServer
 
 import dpframe as dp
 from dpframe.cli import commands as cli
 
 AUDIT = os.environ.get("DPFRAME_AUDIT") == "1"
 NIGHTS = 60 if AUDIT else 3
-ROOT = os.path.dirname(os.path.dirname(dp.__file__))
 
 JOB = """\
 name = "{job}"
@@ -74,20 +74,27 @@ def data(folder, scope):
         )
 
 
-def start(folder, job, scope, **options):
-    return subprocess.Popen(
-        [sys.executable, "-m", "dpframe", "run", f"{job}.toml", "--scope", scope],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": ROOT},
-        **options,
+def job(folder, *arguments):
+    """The command, in a process that was forked for it."""
+    os.chdir(folder)
+    return cli.main(arguments)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with contextlib.closing(ForkServer(__name__, tmp_path_factory.mktemp("forks"))) as made:
+        yield made
+
+
+@pytest.fixture
+def start(server):
+    return lambda folder, name, scope: server.start(
+        "job", str(folder), "run", f"{name}.toml", "--scope", scope
     )
 
 
 def finish(process):
-    said, wrong = process.communicate(timeout=300)
+    said, wrong = process.communicate()
     return process.returncode, said.splitlines(), wrong
 
 
@@ -103,7 +110,7 @@ def charges(folder):
     return entries, states
 
 
-def test_a_rerun_is_free_flagged_and_byte_equal(folder):
+def test_a_rerun_is_free_flagged_and_byte_equal(folder, start):
     dp.Ledger.create(folder / "budget.db", eps=1, per_scope={"eps": 1}).close()
     data(folder, "n1")
     code, said, wrong = finish(start(folder, "arrivals", "n1"))
@@ -136,29 +143,32 @@ def test_files_carry_the_head_that_the_ledger_had(folder):
     ledger.close()
 
 
+def dying_job(folder, place, after):
+    """The job, which kills itself when it enters ``place`` for the time after ``after``."""
+    module, owner, name = place.rsplit(".", 2)
+    at = getattr(importlib.import_module(module), owner)
+    kept, calls = getattr(at, name), []
+
+    def dying(*a, **k):
+        calls.append(1)
+        if len(calls) > after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return kept(*a, **k)
+
+    setattr(at, name, dying)
+    return job(folder, "run", "arrivals.toml", "--scope", "n1")
+
+
 @pytest.mark.parametrize("after", [0, 1, 2])
-def test_a_job_killed_between_queries_goes_on_and_pays_nothing_twice(folder, after):
+def test_a_job_killed_between_queries_goes_on_and_pays_nothing_twice(folder, after, start, server):
     """The process kills itself once ``after`` queries are on disk; or, at 0, between a charge and its answer."""
     dp.Ledger.create(folder / "budget.db", eps=1, per_scope={"eps": 1}).close()
     data(folder, "n1")
     place = (
         "dpframe.release.release.Release.write" if after else "dpframe.engine.polars.PolarsSource.aggregate"
     )
-    module, owner, name = place.rsplit(".", 2)
-    code = (
-        "import os, signal, sys, importlib, dpframe.cli.commands as c\n"
-        f"owner = getattr(importlib.import_module({module!r}), {owner!r})\n"
-        f"kept, calls = owner.{name}, []\n"
-        "def dying(*a, **k):\n"
-        "    calls.append(1)\n"
-        f"    if len(calls) > {after}: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return kept(*a, **k)\n"
-        f"owner.{name} = dying\n"
-        "sys.exit(c.main(['run', 'arrivals.toml', '--scope', 'n1']))"
-    )
-    died = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, env={**os.environ, "PYTHONPATH": ROOT}, capture_output=True
-    )
+    died = server.start("dying_job", str(folder), place, after)
+    died.communicate()
     assert died.returncode == -signal.SIGKILL
     before, (paid, _) = written(folder), charges(folder)
     assert 1 <= len(paid) < 3
@@ -173,7 +183,7 @@ def test_a_job_killed_between_queries_goes_on_and_pays_nothing_twice(folder, aft
     assert len([x for x in said if x.startswith("replayed")]) == (len(paid) if after else 0)
 
 
-def test_nights_of_two_jobs_with_kills(folder):
+def test_nights_of_two_jobs_with_kills(folder, start):
     """Two processes a night on one ledger, killed at random moments and started again until both are done.
 
     Every file has its charge, each scope's budget and the total hold, nothing is charged twice, and a rerun
@@ -191,13 +201,12 @@ def test_nights_of_two_jobs_with_kills(folder):
             tries += 1
             running = {job: start(folder, job, scope) for job in todo}
             if tries <= 2:
-                time.sleep(rng.uniform(0.3, 2.5))
-                victim = running[rng.choice(sorted(running))]
-                kills += victim.poll() is None
-                victim.kill()
+                time.sleep(rng.uniform(0, 0.4))  # about as long as a job takes
+                running[rng.choice(sorted(running))].kill()
             for job, process in running.items():
                 code, said, wrong = finish(process)
                 assert code in (0, -signal.SIGKILL), wrong
+                kills += code != 0
                 assert len(said) == 3 or code
                 if code == 0:
                     todo.remove(job)
@@ -223,7 +232,7 @@ def test_nights_of_two_jobs_with_kills(folder):
     assert len(charges(folder)[0]) == len(entries)
 
 
-def test_two_processes_with_the_same_job_pay_once(folder):
+def test_two_processes_with_the_same_job_pay_once(folder, start):
     dp.Ledger.create(folder / "budget.db", eps=1, per_scope={"eps": 1}).close()
     data(folder, "n1")
     both = [start(folder, "arrivals", "n1") for _ in range(2)]
@@ -244,7 +253,7 @@ def test_a_budget_that_does_not_reach_is_exit_3_and_nothing_is_spent(folder, cap
     assert not charges(folder)[0]
 
 
-def test_a_ledger_that_is_gone_or_was_put_back_is_exit_4(folder):
+def test_a_ledger_that_is_gone_or_was_put_back_is_exit_4(folder, start):
     data(folder, "n1")
     assert finish(start(folder, "arrivals", "n1"))[0] == 4
     dp.Ledger.create(folder / "budget.db", eps=1, per_scope={"eps": 1}).close()

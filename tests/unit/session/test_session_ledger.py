@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import pathlib
@@ -449,7 +450,7 @@ def test_payloads_come_back_as_they_were():
         assert keys is None if found is None else keys.equals(found)
 
 
-def dying_at(k: int, path: str, say) -> None:
+def dying_at(k: int, path: str) -> None:
     """Ask one question, and end at the k-th line of the package that it runs."""
     left = [k]
     here = os.path.dirname(dp.__file__)
@@ -469,23 +470,29 @@ def dying_at(k: int, path: str, say) -> None:
         sys.settrace(trace)
         n = frame.dp.count(eps=0.125, request_id="q", session=s)
         sys.settrace(None)
-    say(int(n), k - left[0])
+    print(int(n), k - left[0])
 
 
 def test_death_at_any_line_loses_no_charge_and_a_retry_pays_once(tmp_path):
     """The child dies at its k-th line; then the same request is asked again."""
 
-    with ForkServer(__name__) as server:
+    def child(k, path):
+        died = server.start("dying_at", k, str(path))
+        said, wrong = died.communicate()
+        return died.returncode, said, wrong
+
+    server = ForkServer(__name__, tmp_path)
+    with contextlib.closing(server):
         probe = tmp_path / "probe.db"
         Ledger.create(probe, eps=1).close()
-        code, said = server.run("dying_at", 10**9, str(probe))
-        assert code == 0
-        lines = said[0][1]
+        code, said, wrong = child(10**9, probe)
+        assert code == 0, wrong
+        lines = int(said.split()[1])
         assert lines > 300
         for k in range(1, lines + 1, 1 if FULL else lines // 16):
             path = tmp_path / f"{k}.db"
             Ledger.create(path, eps=1).close()
-            assert server.run("dying_at", k, str(path)) == (7, [])
+            assert child(k, path)[:2] == (7, "")
             assert spent(path) in (0, Fraction(1, 8))
             with dp.Session(ledger=path) as s:
                 n = pl.DataFrame({"x": [1.0, 2.0] * 500}).dp.count(eps=0.125, request_id="q")

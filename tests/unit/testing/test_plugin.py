@@ -12,7 +12,7 @@ import tomllib
 import pytest
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "plugin_example"
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[3]
 FRAME = """
 import polars as pl
 import dpframe as dp
