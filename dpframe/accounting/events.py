@@ -136,15 +136,26 @@ class Cost:
     def __hash__(self) -> int:
         return hash(self.eps) if not self.delta and self.eps is not None else hash((self.eps, self.delta))
 
+    def text(self, sign: str = "=", *, zeros: bool = False, rho: bool = False) -> str:
+        """The cost as one would type it: its eps and delta, or its rho where no eps is known.
+
+        Parameters
+        ----------
+        sign : str
+            What stands between a name and its number; " = " in prose.
+        zeros : bool
+            Whether to say a delta of 0, too.
+        rho : bool
+            Whether to say rho beside eps.
+        """
+        said = [] if self.eps is None else [f"eps{sign}{show(self.eps)}"]
+        if self.eps is None or (rho and self.rho is not None):
+            said.append(f"rho{sign}{number(self.rho or Fraction(0))}")
+        delta = [f"delta{sign}{show(self.delta)}"] if self.delta or zeros else []
+        return ", ".join([*said[:1], *delta, *said[1:]])
+
     def __repr__(self) -> str:
-        parts = []
-        if self.eps is not None:
-            parts.append(f"eps={show(self.eps)}")
-        if self.delta:
-            parts.append(f"delta={show(self.delta)}")
-        if self.rho is not None:
-            parts.append(f"rho={number(self.rho)}")
-        return f"Cost({', '.join(parts)})"
+        return f"Cost({self.text(rho=True)})"
 
 
 def _eps(x: float | Fraction | Cost) -> Fraction | float:

@@ -31,6 +31,7 @@ from fractions import Fraction
 from dpframe.accounting.conversion import eps_of_mu, eps_of_pure_rho, eps_of_rho, mu_of_eps, rho_of_eps
 from dpframe.accounting.events import Cost, Event, round_down, round_up
 from dpframe.accounting.renyi import chosen_order, eps_of_rho_at, pure_eps_of_rho_at, rho_at, rho_of_eps_at
+from dpframe.errors import show
 
 ZERO = Fraction(0)
 HALF = Fraction(1, 2)
@@ -74,6 +75,13 @@ class Budget:
     rho: Fraction | None = None
     accountant: str = "union"
     order: Fraction | None = None
+
+    def text(self, sign: str = "=") -> str:
+        """The budget as one would type it: eps (and delta), or rho (and delta_calls)."""
+        if self.eps is not None:
+            return Cost(self.eps, self.delta).text(sign)
+        calls = f", delta_calls{sign}{show(self.delta_calls)}" if self.delta_calls else ""
+        return f"rho{sign}{show(self.rho or ZERO)}{calls}"
 
     @property
     def rules(self) -> Union:

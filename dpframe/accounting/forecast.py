@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpframe.accounting.events import Cost
-from dpframe.errors import show
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,5 +47,5 @@ class Forecast:
 
 def _asked(left: Cost) -> str:
     if left.eps or not left.rho:
-        return f"eps={show(left.eps)}"
-    return f"rho={float(left.rho):.6g} of Gaussian noise"
+        return Cost(left.eps).text()
+    return f"{Cost(None, rho=left.rho).text()} of Gaussian noise"

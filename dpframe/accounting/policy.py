@@ -18,6 +18,12 @@ class Details(NamedTuple):
     scale: str
 
 
+NEIGHBORS = {  # what one unit does between neighbouring frames, by the relation's name
+    "add_remove": "appears or vanishes",
+    "replace_one": "becomes another",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Who is protected: the neighbouring relation and the unit (None: one row)."""
@@ -28,6 +34,11 @@ class Policy:
     @property
     def replace(self) -> bool:
         return self.neighbors == "replace_one"
+
+    @property
+    def protects(self) -> str:
+        """What one unit may do without its being seen."""
+        return f"one {self.unit_name} {NEIGHBORS[self.neighbors]}"
 
     @property
     def unit_name(self) -> str:

@@ -17,9 +17,9 @@ from typing import Any, cast
 import polars as pl
 
 from dpframe.accounting.budgets import read_budget
-from dpframe.accounting.events import Number, rational, repeat
+from dpframe.accounting.events import Cost, Number, rational, repeat
 from dpframe.accounting.filter import ACCOUNTANTS, Budget, State
-from dpframe.accounting.policy import Limits, Policy
+from dpframe.accounting.policy import NEIGHBORS, Limits, Policy
 from dpframe.api.prices import Types, replanned, whole_plan
 from dpframe.base.html import Page
 from dpframe.base.wrong_calls import checked
@@ -66,16 +66,15 @@ class Option:
     def call(self) -> str:
         """What each call says."""
         t = self.target
-        price = f"rho={show(t.rho)}" if t.eps is None else f"eps={show(t.eps)}"
-        return f"{price}{f', delta={show(t.delta)}' if t.delta else ''}, mechanism={self.mechanism!r}"
+        return f"{Cost(t.eps, t.delta, t.rho).text()}, mechanism={self.mechanism!r}"
 
     @property
     def session(self) -> str:
         """The session that grants all calls."""
         b = self.budget
         if b.eps is None:
-            return f"dp.Session(rho={show(b.rho)}{f', delta_calls={show(b.delta_calls)}' if b.delta_calls else ''})"
-        said = f"eps={show(b.eps)}" + (f", delta={show(b.delta)}" if b.delta else "")
+            return f"dp.Session({b.text()})"
+        said = b.text()
         if b.delta_calls != ACCOUNTANTS[self.accountant].calls * b.delta:
             said += f", delta_calls={show(b.delta_calls)}"
         return (
@@ -238,7 +237,7 @@ def _situation(plan: Any, question: Any, columns: Any, groups: Any, neighbors: A
     for name, n in (("columns", columns), ("groups", groups)):
         if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 4096:
             raise InputError(f"{name}={typed(n)} must be a whole number from 1 to 4096. Hint: {name}=3")
-    if neighbors not in ("add_remove", "replace_one"):
+    if neighbors not in NEIGHBORS:
         raise InputError(f"neighbors={typed(neighbors)} is not a relation. Hint: neighbors='replace_one'")
     names = [f"x{i}" for i in range(columns)]
     types = [Column(n, "float", "float", True, pl.Float64) for n in names]

@@ -31,7 +31,7 @@ from typing import TextIO
 import polars as pl
 
 from dpframe._version import __version__
-from dpframe.accounting.events import Cost, least
+from dpframe.accounting.events import least
 from dpframe.base.progress import Progress
 from dpframe.budget_plans.budget_plan import BudgetPlan
 from dpframe.budget_plans.wording import IN_COMMAND, IN_RUN
@@ -175,9 +175,7 @@ def _plan(args: argparse.Namespace) -> int:
     if plan.session.ledger is not None:
         states = plan.session.ledger.state(plan.scope).values()
         left = least([budget.remaining(state) for budget, state in states])
-        print(
-            f"left in the ledger eps={show(left.eps)}, delta={show(left.delta)}, rho={float(left.rho or 0):.6g}"
-        )
+        print(f"left in the ledger {left.text(zeros=True, rho=True)}")
     print(f"fingerprint {plan.fingerprint}")
     return DONE
 
@@ -235,7 +233,7 @@ def _run(args: argparse.Namespace) -> int:
         for name in plan.queries if charged else ():
             if name not in told:
                 what = "not written" if name in plan.releases else "not released"
-                paid = f"charged {_paid(charged[name])}" if name in charged else "not asked"
+                paid = f"charged {charged[name].text()}" if name in charged else "not asked"
                 say(f"{what} {name!r}: {paid}")
         if charged and isinstance(e, InputError | MechanismError | TypeError):
             raise _Unfinished(message(e)) from None
@@ -258,11 +256,7 @@ def _released(plan: BudgetPlan, name: str, release: Release) -> str:
     files = ", ".join(p.replace("{scope}", plan.scope or "") for p in plan.queries[name].outputs)
     if release.released_at is not None:
         return f"replayed {name!r}: free, drawn {release.released_at.isoformat(' ', 'seconds')}, {files}"
-    return f"released {name!r}: {_paid(release.cost)}, {files}"
-
-
-def _paid(cost: Cost) -> str:
-    return f"rho={float(cost.rho or 0):.6g}" if cost.eps is None else f"eps={show(cost.eps)}"
+    return f"released {name!r}: {release.cost.text()}, {files}"
 
 
 def _audit(args: argparse.Namespace) -> int:

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.accounting.events import Event
 from dpframe.base.html import card, facts, note, shape
-from dpframe.errors import show
 from dpframe.mechanisms.base import Noise
 from dpframe.mechanisms.coarse import Coarse
 
@@ -23,7 +21,7 @@ def noise(law: Noise) -> str:
         ("standard deviation", f"{law.std:,.6g} steps"),
         ("E|X|", f"{law.mean_abs:,.6g} steps"),
         ("95 %", f"within {law.interval(0.95):,} steps"),
-        ("costs", cost(law.event)),
+        ("costs", law.event.cost.text(rho=True)),
     ]
     return card("noise", type(law).__name__, shape(heights(law), "The law's shape"), facts(rows))
 
@@ -43,12 +41,3 @@ def mechanism(m: Any) -> str:
     """A mechanism's name, the norm in which it takes the sensitivity, and what its module says of it."""
     said = (sys.modules[type(m).__module__].__doc__ or "").strip().partition("\n")[0].partition(": ")[2]
     return card("mechanism", m.name, note(said) if said else "", facts([("sensitivity", m.norm)]))
-
-
-def cost(e: Event) -> str:
-    """What an event costs, in words."""
-    if e.eps is None:
-        return f"rho={float(e.rho):.6g}" + (f", delta={show(e.delta)}" if e.delta else "")
-    return (
-        f"eps={show(e.eps)}" + (f", delta={show(e.delta)}" if e.delta else "") + f", rho={float(e.rho):.4g}"
-    )

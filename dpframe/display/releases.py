@@ -6,7 +6,7 @@ from typing import Any
 
 from dpframe.accounting.report import Report
 from dpframe.base.html import card, facts, note, text, warning
-from dpframe.release.release import Release, _cost_text
+from dpframe.release.release import Release, cost_text
 
 
 def release(r: Release) -> str:
@@ -57,10 +57,6 @@ def report(r: Report) -> str:
 def shown(value: Any) -> str:
     """A released number or pair with its margin, without what it cost."""
     return repr(value).rsplit(" (", 1)[0]
-
-
-def cost_text(r: Release) -> str:
-    return _cost_text(r)
 
 
 def _margin(r: Release, o: Any) -> str:

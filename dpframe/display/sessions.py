@@ -16,11 +16,10 @@ SHOWN = 12  # charges
 def session(s: Session) -> str:
     """Whom it protects, bars of its budgets, and its last charges."""
     parts: list[str] = []
-    relation = {"add_remove": "appears or vanishes", "replace_one": "becomes another"}[s.neighbors]
-    rows = [("protects", f"one {s._policy.unit_name} {relation}")]
+    rows = [("protects", s._policy.protects)]
     if not s._limited:
         parts.append(warning("No session is open: calls are recorded, and nothing limits the total."))
-        rows.append(("spent", _spent(s)))
+        rows.append(("spent", s.spent.text()))
     else:
         rows.append(("in use", _in_use(s)))
     if s._ledger is not None:
@@ -44,7 +43,7 @@ def session(s: Session) -> str:
 def partition(p: Partition) -> str:
     """What the parts cost together, and what each has left."""
     keys = list(p)[:SHOWN]
-    rows = [(k, _spent(p[k].session)) for k in keys]
+    rows = [(k, p[k].session.spent.text()) for k in keys]
     more = note(f"and {len(p) - len(keys):,} more parts") if len(p) > len(keys) else ""
     return card(
         "partition", p._charge.question, note(f"charged {p.cost}"), table(("part", "spent"), rows), more
@@ -55,16 +54,7 @@ def _title(s: Session) -> str:
     b = s._budget
     if b.unlimited:
         return "on a ledger" if s._ledger is not None else "ambient, no limit"
-    if b.eps is None:
-        return f"rho={number(b.rho)}" + (f", delta_calls={show(b.delta_calls)}" if b.delta_calls else "")
-    return f"eps={show(b.eps)}" + (f", delta={show(b.delta)}" if b.delta else "")
-
-
-def _spent(s: Session) -> str:
-    c = s.spent
-    if c.eps is None:
-        return f"rho={number(c.rho)}"
-    return f"eps={show(c.eps)}" + (f", delta={show(c.delta)}" if c.delta else "")
+    return b.text()
 
 
 def _in_use(s: Session) -> str:
@@ -112,11 +102,7 @@ def _charges(s: Session) -> str:
 
 
 def _cost(e: Entry) -> str:
-    if e.replayed:
-        return "free"
-    if e.cost.eps is None:
-        return f"rho={number(e.cost.rho)}" + (f", delta={show(e.cost.delta)}" if e.cost.delta else "")
-    return f"eps={show(e.cost.eps)}" + (f", delta={show(e.cost.delta)}" if e.cost.delta else "")
+    return "free" if e.replayed else e.cost.text()
 
 
 def _remarks(e: Entry) -> str:

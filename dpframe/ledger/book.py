@@ -25,14 +25,13 @@ from dpframe.accounting.budgets import read_budget, read_unit
 from dpframe.accounting.claims import Busy, Claim, Head, Ticket
 from dpframe.accounting.events import Cost, Number, least
 from dpframe.accounting.filter import Budget, State
-from dpframe.accounting.policy import Policy
+from dpframe.accounting.policy import NEIGHBORS, Policy
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import Arg, Call, Code, InputError, InPython, LedgerError, NearNames, did_you_mean
 from dpframe.ledger import locks
 from dpframe.ledger.declaration import (
     FORMAT,
     Declaration,
-    describe,
     length,
     read_part,
     read_window,
@@ -42,8 +41,6 @@ from dpframe.ledger.log import Log
 from dpframe.ledger.rows import broken, digest, write_time
 from dpframe.ledger.store import place_of, write_new
 from dpframe.ledger.sums import Charged, LedgerEntry, as_frame
-
-NEIGHBORS = ("add_remove", "replace_one")
 
 _RIGHT = "dp.Ledger.create('budget.db', eps=3), then dp.Ledger('budget.db')"
 
@@ -433,8 +430,8 @@ class Ledger(NearNames):
     def __repr__(self) -> str:
         d = self._log.declaration
         window = f" in each {length(d.window_length)}" if d.window_length is not None else ""
-        scopes = f", {describe(d.per_scope)} per scope" if d.per_scope is not None else ""
-        return f"<dpframe ledger {os.path.basename(self.path)}: {describe(d.budget)}{window}{scopes} per {d.policy.unit_name} ({d.policy.neighbors})>"
+        scopes = f", {d.per_scope.text()} per scope" if d.per_scope is not None else ""
+        return f"<dpframe ledger {os.path.basename(self.path)}: {d.budget.text()}{window}{scopes} per {d.policy.unit_name} ({d.policy.neighbors})>"
 
     def __copy__(self) -> NoReturn:
         raise TypeError("A ledger can't be copied. Hint: pass it along, or open its path again.")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting.budgets import read_budget
 from dpframe.accounting.filter import Budget
 from dpframe.accounting.policy import Policy
-from dpframe.errors import Arg, Call, InputError, did_you_mean, show
+from dpframe.errors import Arg, Call, InputError, did_you_mean
 
 FORMAT = 1
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -41,16 +40,16 @@ class Declaration:
         """What the budget promises over time, in words."""
         window = self.window_length
         if window is None:
-            return f"The budget of {describe(self.budget)} is for all releases of this ledger together, for its whole life."
+            return f"The budget of {self.budget.text()} is for all releases of this ledger together, for its whole life."
         each = length(window)
         text = (
-            f"The budget of {describe(self.budget)} holds for everything that is released within any {each}, given what"
+            f"The budget of {self.budget.text()} holds for everything that is released within any {each}, given what"
             f" was released before. It is not a budget for a lifetime: over a time T it adds up to that of T / ({each}),"
             f" rounded up, windows; over a year to {-(-dt.timedelta(days=365) // window)} times as much."
         )
         if self.lifetime is None:
             return f"{text} Nothing limits the total over all windows."
-        return f"{text} All windows together have {describe(self.lifetime)}."
+        return f"{text} All windows together have {self.lifetime.text()}."
 
 
 def read_part(given: Any, name: str, accountant: str) -> Budget | None:
@@ -102,11 +101,3 @@ def length(window: dt.timedelta) -> str:
         if not rest:
             return f"{n} {name[:-1] if n == 1 else name}"
     return str(window)
-
-
-def describe(b: Budget) -> str:
-    """A budget as one would type it."""
-    if b.eps is None:
-        calls = f", delta_calls={show(b.delta_calls)}" if b.delta_calls else ""
-        return f"rho={show(b.rho or Fraction(0))}{calls}"
-    return f"eps={show(b.eps)}" + (f", delta={show(b.delta)}" if b.delta else "")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpframe.accounting.events import Cost
 from dpframe.accounting.forecast import Forecast
 from dpframe.base.html import Page
-from dpframe.errors import show
 from dpframe.planning.bounding import memory_text
 from dpframe.planning.pieces import Output
 from dpframe.planning.plan import Plan, bounding_text
@@ -67,11 +67,7 @@ def explain(
     asked_before : str, optional
         Where the answer to the same question is, if who pays has paid for one.
     """
-    relation = {
-        "add_remove": "one {} appears or vanishes",
-        "replace_one": "one {} becomes another",
-    }[plan.policy.neighbors].format(plan.policy.unit_name)
-    lines = [Line(0, "protects", relation), Line(0, "costs", cost_text(plan))]
+    lines = [Line(0, "protects", plan.policy.protects), Line(0, "costs", cost_text(plan))]
     if plan.bounding is not None:
         more = ["more is scaled down"] if plan.measures or not plan.tallies else []
         more += ["of more, rows are kept by salted hash for what is counted by bins"] if plan.tallies else []
@@ -129,10 +125,16 @@ def _sizes(half: float) -> list[int]:
 
 
 def cost_text(plan: Plan) -> str:
-    e = plan.event
-    if e.eps is None:
-        return f"rho={float(e.rho):.6g}" + (f", delta={show(e.delta)}" if e.delta else "")
-    return f"eps={show(e.eps)}, delta={show(e.delta)} (rho={float(e.rho):.4g} where rho is added up)"
+    cost = plan.event.cost
+    return (
+        cost.text()
+        if cost.eps is None
+        else f"{cost.text(zeros=True)} ({_in_rho(cost)} where rho is added up)"
+    )
+
+
+def _in_rho(cost: Cost) -> str:
+    return Cost(None, rho=cost.rho).text()
 
 
 def _output(plan: Plan, o: Output, rows: float | None, relative_to: float | None) -> list[Line]:

@@ -271,7 +271,7 @@ class Release(Released, Page, NearNames, Generic[V]):
         name = f" {self.label!r}" if self.label else ""
         head = f", ledger {self.head[:24]}" if self.head else ""
         again = f", a stored answer of {self.released_at:%Y-%m-%d %H:%M:%S} UTC" if self.released_at else ""
-        return f"<dpframe release{name}: {self._plan.describe()}, {_cost_text(self)}{head}{again}>\n{self.value!r}"
+        return f"<dpframe release{name}: {self._plan.describe()}, {cost_text(self)}{head}{again}>\n{self.value!r}"
 
 
 def table_bytes(table: pl.DataFrame, path: str, facts: str | None = None) -> bytes:
@@ -290,11 +290,8 @@ def _threshold_fact(plan: Plan) -> dict[str, Any]:
     return {"least": t.size, "counted": t.counted, "delta": show(t.delta), "draws": len(t.coordinates)}
 
 
-def _cost_text(release: Release) -> str:
+def cost_text(release: Release) -> str:
     cost, policy = release.cost, release._plan.policy
-    parts = [f"rho={float(cost.rho or 0):.4g}" if cost.eps is None else f"eps={show(cost.eps)}"]
-    if cost.delta:
-        parts.append(f"delta={show(cost.delta)}")
     bounding = release._plan.bounding
     counted = ""
     if bounding is not None:
@@ -302,7 +299,7 @@ def _cost_text(release: Release) -> str:
             "" if bounding.groups is None else f"{bounding.groups} group{'s' * (bounding.groups > 1)} of "
         )
         counted = f", each counted as at most {groups}{bounding.rows} row{'s' * (bounding.rows > 1)}"
-    return f"{', '.join(parts)} per {policy.unit_name}{counted}"
+    return f"{cost.text()} per {policy.unit_name}{counted}"
 
 
 def _level(level: Any, name: str = "level") -> float:
@@ -352,13 +349,13 @@ class _Answer(Page):
         (output,) = self.release._plan.outputs
         if not output.answer.ranged:
             rank = self.release._plan.error(None, level)
-            return f"{self!s} (rank within {math.ceil(rank)} rows, {level:.0%}; {_cost_text(self.release)})"
+            return f"{self!s} (rank within {math.ceil(rank)} rows, {level:.0%}; {cost_text(self.release)})"
         number, margin = str(self), self.moe
         shown = f"{number} ± {margin:.0f}"
         if isinstance(self, float):  # as many decimals as two digits of the margin need
             decimals = 6 if margin <= 0 else min(12, max(0, 1 - math.floor(math.log10(margin))))
             shown = f"{float(number):.{decimals}f} ± {margin:.{decimals}f}"
-        return f"{shown} ({level:.0%} interval; {_cost_text(self.release)})"
+        return f"{shown} ({level:.0%} interval; {cost_text(self.release)})"
 
 
 class PairAnswer(Page, tuple[float, float]):
@@ -372,7 +369,7 @@ class PairAnswer(Page, tuple[float, float]):
         return self
 
     def __repr__(self) -> str:
-        return f"{tuple(self)!r} ({_cost_text(self.release)})"
+        return f"{tuple(self)!r} ({cost_text(self.release)})"
 
     def __str__(self) -> str:
         return repr(tuple(self))

@@ -22,7 +22,7 @@ import polars as pl
 from dpframe.accounting.budgets import read_budget, read_unit
 from dpframe.accounting.events import Cost, Number, least, rational
 from dpframe.accounting.filter import Budget, State
-from dpframe.accounting.policy import Charge, Limits, Policy
+from dpframe.accounting.policy import NEIGHBORS, Charge, Limits, Policy
 from dpframe.base.html import Page
 from dpframe.base.signals import uninterrupted
 from dpframe.base.wrong_calls import checked
@@ -35,8 +35,6 @@ from dpframe.errors import (
     NearNames,
     NoSession,
     did_you_mean,
-    number,
-    show,
     wrong_type,
 )
 from dpframe.noise import source
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
     from dpframe.accounting.report import Report
     from dpframe.ledger.book import Ledger
 
-NEIGHBORS = ("add_remove", "replace_one")
 _lock = threading.RLock()  # one for all sessions: a charge may concern several at once
 _stack: ContextVar[tuple[Session, ...]] = ContextVar("dpframe_sessions", default=())
 _in_use: list[Session] = []  # at most one: the process-wide slot of ``use()``
@@ -578,23 +575,18 @@ class Session(Page, NearNames):
         if self._ledger is not None:
             return f"<dpframe session on {self._ledger!r}{self._on_the_ledger()}>"
         if b.unlimited:
-            return f"<dpframe ambient session: no limit, {self._charges} charges, spent {_cost(self.spent)}>"
-        total = f"rho={number(b.rho)}" if b.eps is None else f"eps={show(b.eps)}"
-        if b.eps is not None and b.delta:
-            total += f", delta={show(b.delta)}"
-        elif b.delta_calls:
-            total += f", delta_calls={show(b.delta_calls)}"
-        total += f", accountant {b.unusual}" if b.unusual else ""
+            return f"<dpframe ambient session: no limit, {self._charges} charges, spent {self.spent.text()}>"
+        total = b.text() + (f", accountant {b.unusual}" if b.unusual else "")
         return (
             f"<dpframe session: {total} per {self._policy.unit_name} ({self._policy.neighbors}),"
-            f" {self._charges} charge{'s' * (self._charges != 1)}, spent {_cost(self.spent)}"
+            f" {self._charges} charge{'s' * (self._charges != 1)}, spent {self.spent.text()}"
             + (", split into parts that have it all>" if self._split else ">")
         )
 
     def _on_the_ledger(self) -> str:
         """What everybody has spent there, and what was released here; stored answers were released before."""
         try:
-            spent = f"spent {_cost(self.spent)}"
+            spent = f"spent {self.spent.text()}"
         except LedgerError:
             spent = "which can't be read"
         new = sum(e.release is not None and not e.replayed for e in self._entries)
@@ -727,10 +719,4 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=after_fork)
 
 
-def _cost(c: Cost) -> str:
-    if c.eps is None:
-        return f"rho={number(c.rho)}"
-    return f"eps={show(c.eps)}" + (f", delta={show(c.delta)}" if c.delta else "")
-
-
-__all__ = ["NEIGHBORS", "Session", "current", "terms_of"]
+__all__ = ["Session", "current", "terms_of"]

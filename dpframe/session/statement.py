@@ -227,8 +227,7 @@ def _releases(session: Account) -> str:
 
 def _release(number: int, e: Entry) -> list[str]:
     name = f"{e.label}: " if e.label else ""
-    cost = _rho(e.cost.rho) if e.cost.eps is None else f"eps = {show(e.cost.eps)}"
-    cost += f", delta = {show(e.cost.delta)}" if e.cost.delta else ""
+    cost = e.cost.text(" = ")
     lines = [f"{number}. {e.time:%Y-%m-%d %H:%M} UTC  {name}{e.question}  (uses {cost})"]
     if e.replayed:
         lines.append("   an answer that was given and paid for before")
