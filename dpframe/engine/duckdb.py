@@ -13,7 +13,9 @@ name = "DuckDB"
 # Of a column {0}. None of them raises on a cell, and infinite days and instants are null. Seconds and milliseconds may
 # lie beyond microseconds, which no cast forgives; the key that DuckDB sorts by holds all of their 64 bits.
 _SORTED = """
-    TRY_CAST('0x' || substr(hex(create_sort_key("{0}", 'ASC NULLS LAST')), 3) AS UBIGINT)::HUGEINT - 9223372036854775808
+    nullif(nullif(
+        TRY_CAST('0x' || substr(hex(create_sort_key("{0}", 'ASC NULLS LAST')), 3) AS UBIGINT)::HUGEINT
+        - 9223372036854775808, 9223372036854775807), -9223372036854775807)
 """
 _FUNCTIONS = {
     "md5": 'md5("{0}")',

@@ -22,5 +22,5 @@ def refused(frame: Any) -> str | None:
 
 def opened(frame: Any) -> tuple[Any, list[tuple[str, str, bool]]]:
     """The relation of its SQL. A question for no row makes the tables in memory known to the connection."""
-    frame.limit(0).to_pyarrow()
+    frame.limit(0).count().execute()
     return duckdb.opened(frame.get_backend().con.sql(ibis.to_sql(frame, dialect="duckdb")))
