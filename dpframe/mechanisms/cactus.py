@@ -91,7 +91,7 @@ def _certified(steps: int, target: Target, loss: Loss) -> TableNoise:
     for margin in _MARGINS:
         half = optimum(steps, eps, delta * (1 - margin), loss)
         if half is not None and float(fitting.deltas(half, eps, range(1, steps + 1)).max()) <= goal:
-            return fitting.table(half, steps / eps, target)
+            return fitting.table(half, steps / eps, target, steps, "cactus")
     raise MechanismError(
         f"cactus found no law that it can certify at eps={eps:.6g}, delta={delta:.6g}. Hint: mechanism='staircase'."
     )

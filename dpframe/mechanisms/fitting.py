@@ -7,7 +7,7 @@ off at the end is paid for: there p_{i-j} is 0.
 Privacy: the fit ends where every shift is at most ``delta*(1 - 2**-20) - SLACK``. A difference of two
 float64 terms is wrong by less than 2**-52 of its first term, a whole sum by less than 1e-15, and the
 rounding to integer weights and the logarithms of the certificate move it by less than 5e-15: SLACK
-covers them. Core's certificate then recomputes it from the integer weights.
+covers them. The certificate then recomputes it from the integer weights, which are what is drawn from.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from dpframe.accounting.conversion import pure_rho
 from dpframe.accounting.events import Event
 from dpframe.errors import Arg, MechanismError
 from dpframe.mechanisms.base import Floats, Target
+from dpframe.mechanisms.certificate import certified
 from dpframe.mechanisms.table import BITS, TableNoise
 from dpframe.mechanisms.targets import approximate
 
 SLACK = 1e-14
 LARGEST_EPS = 80  # beyond it e**eps times a probability leaves float64's room
-LEAST_DELTA = 1e-13
+LEAST_DELTA = Fraction(1, 10**13)
 MOST_STEPS = 1 << 19  # on each side of zero
 _SMALL = 1 << 18  # shifts times steps that are always looked at in full
 _COARSER = 32  # steps from which a large table is first fitted on fewer
@@ -47,7 +48,7 @@ def asked(sensitivity: Fraction, target: Target, name: str) -> tuple[int, float,
     eps, delta = approximate(name, sensitivity, target)
     if not LEAST_DELTA <= delta < 1:
         raise MechanismError(
-            f"{name} is certified in float64, for delta from {LEAST_DELTA:g} to 1; it was asked for {float(delta):.3g}.",
+            f"{name} is certified in float64, for delta from 1e-13 to 1; it was asked for {float(delta):.3g}.",
             hint=(Arg("mechanism", "gaussian"), "."),
         )
     if eps > LARGEST_EPS:
@@ -101,7 +102,7 @@ def cut(half: Floats, eps: float, delta: float) -> Floats:
     What is left out has up to exp(eps) times its mass at one sensitivity before it.
     """
     tail = np.cumsum(half[::-1])[::-1]
-    least = max(1e-6 * delta * math.exp(-eps), 1e-29)
+    least = 1e-6 * delta * math.exp(-eps)
     return np.asarray(half[: max(1, int(np.searchsorted(-tail, -least)))])
 
 
@@ -171,12 +172,12 @@ def weights(half: Floats) -> tuple[int, ...]:
     return tuple(made)
 
 
-def table(half: Floats, spread: float, target: Target) -> TableNoise:
-    """The law as integer weights, with what it costs.
+def table(half: Floats, spread: float, target: Target, steps: int, name: str) -> TableNoise:
+    """The law as integer weights, with what it costs, certified for a coordinate that moves by ``steps``.
 
     Privacy: rho is that of the eps-DP part of the law (maths: an (eps, delta) pair is 1 - delta of an
     eps-DP pair); the law claims no rho without delta.
     """
     assert target.eps is not None
     cost = Event(target.eps, target.delta, pure_rho(target.eps))
-    return TableNoise(weights(half), Fraction(spread), cost)
+    return certified(TableNoise(weights(half), Fraction(spread), cost), steps, name)

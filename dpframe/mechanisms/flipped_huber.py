@@ -136,4 +136,4 @@ class FlippedHuber(Shown):
             return rounded(g * (a / gamma) * steps, g * steps, eps, delta)
 
         g = fitting.fit(law, 0.05 * gamma, 1.01 * gamma, steps, eps, delta)
-        return fitting.table(law(g, steps), g * steps, target)
+        return fitting.table(law(g, steps), g * steps, target, steps, self.name)

@@ -126,4 +126,4 @@ class MultiGaussian(Shown):
                     best, choice = loss, bumps
             bumps = choice
         sigma = fitted(steps)
-        return fitting.table(law(sigma, steps), sigma * steps, target)
+        return fitting.table(law(sigma, steps), sigma * steps, target, steps, self.name)

@@ -25,6 +25,7 @@ from dpframe.accounting.conversion import pure_rho
 from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.base import Norm, Shown, Target
+from dpframe.mechanisms.certificate import certified
 from dpframe.mechanisms.table import TableNoise
 from dpframe.mechanisms.targets import approximate
 from dpframe.noise.exponentials import fixed_exp_minus
@@ -81,14 +82,14 @@ def powers(rate: Fraction, count: int) -> list[int]:
 
 
 def whole(fine: list[int]) -> tuple[int, ...]:
-    """Weights whose total is just below 2**127, rounded up.
+    """Weights whose total is just below 2**191, rounded up.
 
     Privacy: up, because a weight bounds others that are at most e**eps times it: rounding up by 1
-    then costs those a relative 1/(e**eps w), and never makes a small weight too small. At least 2**100
-    is left of the largest weight.
+    then costs those a relative 1/(e**eps w), and never makes a small weight too small. The least weight
+    of all is about delta e**-eps of the total, 2**72 or more.
     """
     total = 2 * sum(fine) - fine[0]
-    shift = total.bit_length() - 126
+    shift = total.bit_length() - 190
     if shift <= 0:
         return tuple(w << -shift for w in fine)
     return tuple(-(-w >> shift) for w in fine)
@@ -119,4 +120,4 @@ class OptimalCount(Shown):
             p.pop()
         before = p[-2]
         p[-1] = min(p[-1], (max(before - d, 0) * q) // (one - q) + 1)
-        return TableNoise(whole(p), 1 / r.eps, r.cost)
+        return certified(TableNoise(whole(p), 1 / r.eps, r.cost), 1, self.name)

@@ -63,4 +63,4 @@ class QuasiGaussian(Shown):
 
         high = analytic_sigma(target.eps, target.delta)
         sigma = fitting.fit(law, 2.0**-6 if steps == 1 else 0.125 / steps, high, steps, eps, delta)
-        return fitting.table(law(sigma, steps), sigma * steps, target)
+        return fitting.table(law(sigma, steps), sigma * steps, target, steps, self.name)

@@ -15,7 +15,7 @@ from dpframe.accounting.events import Event
 from dpframe.mechanisms.base import Floats, Ints, Noise
 from dpframe.noise.table import table_sampler
 
-BITS = 100  # weights are integers of about this many bits: at least 96 after the largest
+BITS = 224  # of the largest weight: e**80 times a rounding of 1 still leaves less than 2**-100 of it
 
 
 @dataclass(frozen=True, repr=False)

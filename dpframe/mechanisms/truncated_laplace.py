@@ -22,6 +22,7 @@ import math
 from fractions import Fraction
 
 from dpframe.mechanisms.base import Norm, Shown, Target
+from dpframe.mechanisms.certificate import certified
 from dpframe.mechanisms.optimal_count import FINE, check_length, powers, request, whole
 from dpframe.mechanisms.table import TableNoise
 
@@ -50,4 +51,4 @@ class TruncatedLaplace(Shown):
             last += 1
             total += 2 * w[last]
             tail += w[last] - w[last - m]
-        return TableNoise(whole(w[: last + 1]), m / r.eps, r.cost)
+        return certified(TableNoise(whole(w[: last + 1]), m / r.eps, r.cost), m, self.name)

@@ -20,6 +20,7 @@ import math
 from fractions import Fraction
 
 from dpframe.mechanisms.base import Norm, Shown, Target
+from dpframe.mechanisms.certificate import certified
 from dpframe.mechanisms.optimal_count import FINE, check_length, powers, request, whole
 from dpframe.mechanisms.table import TableNoise
 
@@ -54,4 +55,4 @@ class Tulap(Shown):
         fine = [2 * cells[0]] + [x + y for x, y in zip(cells[1:-1:2], cells[2::2])]
         while len(fine) > 1 and fine[-1] == 0:
             fine.pop()
-        return TableNoise(whole(fine), m / r.eps, r.cost)
+        return certified(TableNoise(whole(fine), m / r.eps, r.cost), m, self.name)

@@ -1,6 +1,6 @@
 """Exact draws from a table of integer weights. The table is the law: nothing is rounded after it.
 
-The total weight is W < 2**128. A uniform integer below W is made of two 64-bit words: the first 64
+The total weight is W, of any size. A uniform integer below W is drawn 64 bits at a time: the first 64
 bits of U in [0, 1) choose the entry unless they fall within one unit of an entry's edge, in which case
 further bits are drawn until U's place among the exact edges ``C_i / W`` is decided.
 """

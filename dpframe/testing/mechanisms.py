@@ -86,6 +86,7 @@ def check_mechanism(mech: object, *, draws: int = 100_000) -> Checked:
     - the guarantee, recomputed from the law's own probabilities by ``mechanisms.certificate``, at 300
       points of (eps, delta, sensitivity) and 200 of (rho, sensitivity), and never above the target (where most
       are refused, at 240 more of sensitivity 1);
+    - the charge: exact, zero or more, and within the target;
     - the law: the pmf is symmetric and adds up to 1, the cdf is its sum, ``std`` and ``mean_abs`` are its
       moments, ``interval`` is the least width that reaches its level;
     - the draws: int64, as many as asked for, never the same twice, and by chi-square of that pmf;
@@ -215,6 +216,11 @@ def _calibrated(
 def _check_claim(noise: Noise, target: Target, at: str, found: _Complaints) -> None:
     """The event that is charged stays within the target."""
     event = noise.event
+    try:
+        certificate.check_claim(event, "it")
+    except MechanismError as e:
+        found.add("claim", f"{at}: {e}")
+        return
     if target.rho is not None:
         if event.rho > target.rho:
             found.add("claim", f"{at}: it is charged rho={float(event.rho):.6g}, more than was asked")

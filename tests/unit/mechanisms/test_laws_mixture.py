@@ -24,6 +24,7 @@ from dpframe.mechanisms.flipped_huber import rounded as huber
 from dpframe.mechanisms.gaussian import analytic_sigma
 from dpframe.mechanisms.multi_gaussian import mixture
 from dpframe.mechanisms.quasi_gaussian import rounded as quasi
+from dpframe.mechanisms.table import TableNoise
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -195,7 +196,8 @@ def test_the_published_scale_is_refused(eps, delta, published):
         sigma = (low + high) / 2
         half = mixture(sigma, 64, e, d)
         low, high = (sigma, high) if 2 * np.sum(np.arange(len(half)) * half) < wanted else (low, sigma)
-    noise = fitting.table(mixture(high, 64, e, d), high, Target(Fraction(eps), Fraction(delta)))
+    cost = Event(Fraction(eps), Fraction(delta), Fraction(9))
+    noise = TableNoise(fitting.weights(mixture(high, 64, e, d)), Fraction(high), cost)
     found = true_deltas(noise, 64, e)
     assert found[-1] < 1.01 * d
     assert found.max() > 100 * d
@@ -203,7 +205,9 @@ def test_the_published_scale_is_refused(eps, delta, published):
         assert wanted / 64 == pytest.approx(0.0379, abs=0.0002)
         assert found.max() > 0.99
     with pytest.raises(dp.MechanismError, match=r"at shift -?\d+ of 64 its true delta is"):
-        certificate.check(noise, 64, "multi_gaussian")
+        fitting.table(
+            mixture(high, 64, e, d), high, Target(Fraction(eps), Fraction(delta)), 64, "multi_gaussian"
+        )
 
 
 @pytest.mark.parametrize("eps", ["0.5", "1", "5"])
