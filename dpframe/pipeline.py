@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.base.signals import interruptible, uninterrupted
-from dpframe.errors import InputError, LedgerError, ReleaseFailed
+from dpframe.errors import DPError, InputError, LedgerError, ReleaseFailed
 from dpframe.frames.contract import Counts, KeyColumns, Source
 from dpframe.mechanisms.base import Ints
 from dpframe.noise.source import words
@@ -79,7 +79,9 @@ def _answered(
     """From the charge to the release that is kept: Ctrl-C is heard while the engine works, and nowhere else.
 
     Privacy: an interrupted call has paid and got nothing: what was drawn for it, if anything, is dropped unseen. Its
-    receipt is kept, and the same question, asked again, is drawn anew under it: one release for one charge.
+    receipt is kept, and the same question, asked again, is drawn anew under it: one release for one charge. An engine
+    that fails (out of memory and too deep a recursion included) is told of, so its charge is over, with a ledger
+    and a request_id as without: whether it fails may depend on the data, and each asking is paid.
     """
     receipt = charging.charge(session, plan.charge, label, source.identity, request_id)
     failure: type[BaseException] | None = None
@@ -101,7 +103,7 @@ def _answered(
         noisy = keys = found = (
             None  # a dropped answer: asked again, the request is drawn anew under the same charge
         )
-        receipt.fail()
+        receipt.fail(told=told is None and not issubclass(failure, KeyboardInterrupt | SystemExit))
     if failure is not None and issubclass(failure, KeyboardInterrupt | SystemExit):
         if issubclass(failure, KeyboardInterrupt):
             charging.owe(session, plan.charge, receipt, request_id)
@@ -121,8 +123,12 @@ def _answered(
 
 def _exact(plan: Plan, source: Source, salt: int) -> Counts:
     """What the engine says: one pass for all sums, one for all tallies."""
-    with interruptible():
-        return _passes(plan, source, salt)
+    try:
+        with interruptible():
+            return _passes(plan, source, salt)
+    except DPError as e:  # of a function inside the frame's plan, say: an engine's failure like any other
+        failed = type(e).__name__
+    raise RuntimeError(failed)
 
 
 def _passes(plan: Plan, source: Source, salt: int) -> Counts:

@@ -162,7 +162,7 @@ def check_ledger(session: Session, asked: Questions, turns: Mapping[str, Turn]) 
     ledger, scope = session.ledger, session.scope
     if ledger is None:
         return
-    paid = {e.request_id: e for e in ledger.entries(scope) if e.scope == scope}
+    paid = {e.request_id: e for e in ledger.entries(scope) if e.scope == scope and not e.failed}
     charges = {n: asked.bind(n, t.amount).plan.charge for n, t in turns.items()}
     for n, charge in charges.items():
         entry = paid.get(asked.requests[n])

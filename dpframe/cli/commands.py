@@ -8,7 +8,7 @@ Exit codes, for schedulers:
 2    wrong arguments, or something wrong in the release file (nothing was spent)
 3    a budget does not allow the next query (what was released before stands, and is on disk)
 4    the ledger can't be trusted or written (nothing was released)
-5    failed while releasing or writing: the charge stands; run again
+5    failed while releasing or writing: the charge stands; what failed in the engine is charged again
 6    the plan is not the one that was approved (nothing was spent)
 7    an audit found a figure that is not as it must be
 8    a file that is to be read is not there yet (nothing was spent; run again later)

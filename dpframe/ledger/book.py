@@ -28,7 +28,7 @@ from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import NEIGHBORS, Policy
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import Arg, Call, Code, InputError, InPython, LedgerError, NearNames, did_you_mean
-from dpframe.ledger import locks
+from dpframe.ledger import granting, locks
 from dpframe.ledger.declaration import (
     FORMAT,
     Declaration,
@@ -286,7 +286,7 @@ class Ledger(NearNames):
 
     def _release(self, ticket: Ticket, payload: bytes) -> Head:
         charged = self._log.known.charges.get(ticket.sequence)
-        if charged is None or charged.release is not None or not self._owns(ticket):
+        if charged is None or charged.release is not None or charged.failed or not self._owns(ticket):
             raise LedgerError(
                 "This charge was answered by somebody else meanwhile; one charge buys one release. ",
                 hint=InPython("ask again with the same request_id", "run again"),
@@ -315,8 +315,34 @@ class Ledger(NearNames):
                 ),
             )
 
+    def failed(self, ticket: Ticket) -> None:
+        """Note that the engine failed, before that is told. The charge stands, and is over.
+
+        Privacy: a failure may depend on the data, and whoever asked is told of it. So it is what the charge
+        bought, as an answer would be: the same request, asked again, is charged again.
+        """
+        self._check_ticket(ticket)
+        granting.untold.add((self.path, ticket.sequence))
+        try:
+            with self._log.writing():
+                charged = self._log.known.charges.get(ticket.sequence)
+                if (
+                    charged is not None
+                    and charged.release is None
+                    and not charged.failed
+                    and self._owns(ticket)
+                ):
+                    self._log.append("failure", self._log.now(), of=ticket.sequence)
+                    self._log.store.end_lease(ticket.sequence)
+            granting.untold.discard((self.path, ticket.sequence))
+        except LedgerError as e:  # the caller is failing already; this process will not take the request over
+            logging.getLogger("dpframe").warning("A failure could not be noted: %s", e)
+        if ticket._lease:
+            locks.let_go(ticket._lease)
+            ticket._lease = ""
+
     def fail(self, ticket: Ticket) -> None:
-        """Give up the lease of ``ticket``, so that the same request may be asked again. The charge stands."""
+        """Give up the lease of ``ticket``, of which nothing was told: the same request goes on. The charge stands."""
         self._check_ticket(ticket)
         lease = ticket._lease
         if not lease:

@@ -2,7 +2,9 @@
 
 Privacy: the filter of each budget sees every event of its domain, in order, with exact rationals; one that
 refuses refuses the charge. A request that was charged before is not charged again, because only one answer
-to it ever leaves: the log takes one release per charge, and a release leaves only after it is there.
+to it ever leaves: the log takes one release per charge, and a release leaves only after it is there. A request
+whose engine failed is charged again: that it failed left, and may depend on the data. One whose owner was killed or
+interrupted is not: nobody was told anything but that it took as long as it did (time is not promised).
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ from dpframe.ledger import locks
 from dpframe.ledger.declaration import length
 from dpframe.ledger.rows import decode, encode
 from dpframe.ledger.sums import Charged
+
+untold: set[tuple[str, int]] = (
+    set()
+)  # (ledger, charge) of failures that could not be written, in this process
 
 
 class Transaction:
@@ -64,7 +70,13 @@ class Transaction:
         now = ledger._log.now()
         found = None if request is None else ledger._log.known.requests.get((self._scope, request))
         if found is not None:
-            return self._again(found, claim, now)
+            self._check_same(found, claim)
+            if (ledger.path, found.head.sequence) in untold and not found.failed:
+                ledger._log.append(
+                    "failure", now, of=found.head.sequence
+                )  # it could not be written when it came
+            if not found.failed:
+                return self._again(found, claim, now)
         event = claim.charge.event
         granted = self._grant(claim, now)
         head = ledger._log.append(
@@ -87,9 +99,8 @@ class Transaction:
             self._lease(ticket)
         return ticket
 
-    def _again(self, found: Charged, claim: Claim, now: dt.datetime) -> Ticket:
-        """What is left to do for a request that was charged before."""
-        ledger, sequence = self._ledger, found.head.sequence
+    def _check_same(self, found: Charged, claim: Claim) -> None:
+        """Refuse a request that was charged for another question."""
         event = decode(found.content["event"], Event)
         if found.content["fingerprint"] != claim.fingerprint or event != claim.charge.event:
             raise InputError(
@@ -97,6 +108,10 @@ class Transaction:
                 f" was charged for another question, or with other parameters: {found.content['question']} ({found.time.isoformat(' ', 'seconds')}). Nothing was spent.",
                 hint="another request_id",
             )
+
+    def _again(self, found: Charged, claim: Claim, now: dt.datetime) -> Ticket:
+        """What is left to do for a request that was charged before."""
+        ledger, sequence = self._ledger, found.head.sequence
         if found.release is not None:
             payload = ledger._log.store.payload(found.release.digest)
             return Ticket(sequence, found.time, False, payload, found.release.time, found.release.head)

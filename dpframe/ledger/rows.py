@@ -21,7 +21,7 @@ from dpframe.accounting.claims import Head
 from dpframe.errors import Hint, LedgerError
 
 GENESIS = "0" * 64
-KINDS = ("open", "charge", "retry", "release")
+KINDS = ("open", "charge", "retry", "failure", "release")
 
 
 @dataclass(frozen=True, slots=True)

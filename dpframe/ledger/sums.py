@@ -4,7 +4,7 @@ Rows hold the event that each charge was granted as, in each of the budgets it c
 of the ledger, or each window), ``scope`` and ``lifetime``. The sums are made from the rows alone, with
 the same filter that granted them; rows that would not be granted are refused.
 
-Privacy of windows: an event counts at the time of its latest row: charge, retry or release; a release must
+Privacy of windows: an event counts at the time of its latest row: charge, retry, failure or release; a release must
 be stored within one window of its charge (or retry); and a retry whose charge has left the window is granted
 anew. So take any window of release times, and the last charge g in it: every other event of that window
 either was released within one window before g, or was outstanding at g, less than a window old. All of them
@@ -51,6 +51,8 @@ class LedgerEntry:
         False if a test's source of noise was in place, at the charge or at a retry.
     released_at : datetime or None
         When its release was stored.
+    failed : bool
+        Whether the engine failed, and that was told: the charge is over, and asking again is another one.
     version : str
         Of dpframe.
     head : Head
@@ -71,6 +73,7 @@ class LedgerEntry:
     repeat_of: int | None
     private: bool
     released_at: dt.datetime | None
+    failed: bool
     version: str
     head: Head
 
@@ -97,6 +100,7 @@ class Charged:
     private: bool  # of every try
     place: int = -1  # in the timeline
     release: Stored | None = None
+    failed: bool = False
 
     @property
     def name(self) -> str:
@@ -119,6 +123,7 @@ class Charged:
             self.repeat_of,
             self.private,
             self.release.time if self.release else None,
+            self.failed,
             c["version"],
             self.head,
         )
@@ -153,17 +158,20 @@ class Sums:
             raise Broken(f"has a row {row.sequence} that is older than the row before")
         if row.kind == "charge":
             self._charge(row, content, time)
-        elif row.kind in ("retry", "release") and content["of"] in self.charges:
+        elif row.kind in ("retry", "failure", "release") and content["of"] in self.charges:
             charged = self.charges[content["of"]]
-            if charged.release is not None:
-                raise Broken(f"has a row {row.sequence} for a charge that was answered before")
+            if charged.release is not None or charged.failed:
+                raise Broken(f"has a row {row.sequence} for a charge that was answered before, or failed")
+            charged.failed = row.kind == "failure"
             charged.private &= content.get("private", True)
             if row.kind == "release":
                 charged.release = Stored(row.head, content["digest"], time)
             if "anew" in content:  # a retry after the window: it counts anew
                 charged.events["total"] = decode(content["anew"], Event)
                 self._move(charged, time, anew=True)
-            else:
+            elif row.kind != "failure" or self.in_window(
+                charged, time
+            ):  # nothing can stop a failure from being late
                 self._move(charged, time)
         else:
             raise Broken(f"has a row {row.sequence} that concerns no charge")
@@ -186,16 +194,19 @@ class Sums:
             content["private"],
         )
         request = (content["scope"], content["request_id"])
-        if content["request_id"] is not None and self.requests.setdefault(request, charged) is not charged:
-            raise Broken(f"has a row {row.sequence} for a request that was charged before")
+        if content["request_id"] is not None:
+            before = self.requests.get(request)
+            if before is not None and not before.failed:
+                raise Broken(f"has a row {row.sequence} for a request that was charged before")
+            self.requests[request] = charged
         d = self.declaration
         if d.window is None:
             self._all = advance(d.budget, self._all, events["total"], charged.name)
         elif d.lifetime is not None:
             self._all = advance(d.lifetime, self._all, events["lifetime"], charged.name)
         if "scope" in events and d.per_scope is not None:
-            before = self._scopes.get(content["scope"], State())
-            self._scopes[content["scope"]] = advance(d.per_scope, before, events["scope"], charged.name)
+            spent = self._scopes.get(content["scope"], State())
+            self._scopes[content["scope"]] = advance(d.per_scope, spent, events["scope"], charged.name)
         self.charges[row.sequence] = charged
         self._move(charged, time, anew=True)
 
@@ -289,6 +300,7 @@ def as_frame(entries: Sequence[LedgerEntry]) -> pl.DataFrame:
             e.repeat_of,
             e.private,
             e.released_at,
+            e.failed,
             e.version,
             e.head.hash,
         )
@@ -315,6 +327,7 @@ _COLUMNS: dict[str, Any] = {
     "repeat_of": pl.Int64,
     "private": pl.Boolean,
     "released_at": _TIME,
+    "failed": pl.Boolean,
     "version": pl.String,
     "hash": pl.String,
 }

@@ -56,6 +56,8 @@ class Keeper(Protocol):
 
     def fail(self, ticket: Any) -> None: ...
 
+    def failed(self, ticket: Any) -> None: ...
+
     def check_window(self, ticket: Any) -> None: ...
 
 
@@ -95,10 +97,18 @@ class Receipt:
                 self.head = head.text
                 log.info("A release was stored in %s; its head is %s.", ledger.path, head)
 
-    def fail(self) -> None:
-        """Give up answering. The charge stands."""
+    def fail(self, *, told: bool) -> None:
+        """Give up answering. The charge stands; with ``told`` (the engine failed, and it will be said) it is over.
+
+        Privacy: one rule for every session, ledger and request. That an engine failed may depend on the data,
+        and it is told: a charge buys one answer or one failure, and whoever asks again pays again. What was
+        interrupted or killed told nothing, so the same question goes on under the charge that was paid.
+        """
         for ledger, ticket in self.tickets:
-            ledger.fail(ticket)
+            if told:
+                ledger.failed(ticket)
+            else:
+                ledger.fail(ticket)
 
 
 @dataclass(frozen=True, slots=True)

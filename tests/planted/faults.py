@@ -448,8 +448,8 @@ FAULTS = (
     Fault(
         "a failure is paid back",
         "pipeline.py",
-        "        receipt.fail()\n",
-        "        receipt.fail()\n"
+        "        receipt.fail(told=told is None and not issubclass(failure, KeyboardInterrupt | SystemExit))\n",
+        "        receipt.fail(told=False)\n"
         "        for s, e in receipt.entries:\n"
         "            s._state = replace(s._state, eps=s._state.eps and s._state.eps - (e.cost.eps or 0))\n",
         _SESSION,
@@ -534,6 +534,20 @@ FAULTS = (
         "        if not replayed and not goes_on:\n            after = _grants(chain, asked, label)",
         "        if chain:\n            after = _grants(chain, asked, label)",
         _LEDGER,
+    ),
+    Fault(
+        "a failed request is taken over free",
+        "ledger/granting.py",
+        "            if not found.failed:\n                return",
+        "            if found is not None:\n                return",
+        ("unit/session/test_failures.py",),
+    ),
+    Fault(
+        "a failure is not noted on the ledger",
+        "pipeline.py",
+        "receipt.fail(told=told is None and not issubclass(failure, KeyboardInterrupt | SystemExit))",
+        "receipt.fail(told=False)",
+        ("unit/session/test_failures.py",),
     ),
     Fault(
         "a request of a second worker is charged again",

@@ -51,7 +51,7 @@ def test_entries_tell_everything_public(path, clock):
 
 def test_an_empty_ledger_exports_its_columns(path):
     frame = dp.Ledger.create(path, eps=1).export()
-    assert frame.shape == (0, 18)
+    assert frame.shape == (0, 19)
 
 
 def test_heads_grow_and_print(path):
