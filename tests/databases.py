@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import shutil
 import subprocess
 from decimal import Decimal
@@ -11,19 +12,19 @@ import polars as pl
 import pytest
 
 
-def _duckdb():
+def make_duckdb():
     duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed: pip install 'dpframe[duckdb]'")
     pytest.importorskip("narwhals", reason="narwhals is not installed: pip install 'dpframe[duckdb]'")
     connection = duckdb.connect()
     return lambda frame: connection.from_arrow(frame.to_arrow())
 
 
-def _ibis():
+def make_ibis():
     ibis = pytest.importorskip("ibis", reason="Ibis is not installed: pip install 'dpframe[ibis]'")
     return lambda frame: ibis.memtable(frame.to_arrow())
 
 
-def _sqlframe():
+def make_sqlframe():
     place = "sqlframe.duckdb"
     sqlframe = pytest.importorskip(place, reason="SQLFrame is not installed: pip install 'dpframe[sqlframe]'")
     import duckdb
@@ -42,7 +43,9 @@ def _sqlframe():
     return make
 
 
-def _spark():
+@functools.cache
+def make_spark():
+    """One session for every test of a process; xdist runs them all in one (the group "spark")."""
     sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed: pip install 'dpframe[spark]'")
     java = shutil.which("java")
     said = "" if java is None else subprocess.run([java, "-version"], capture_output=True, text=True).stderr
@@ -63,7 +66,7 @@ def _spark():
     return lambda frame: session.createDataFrame(frame.to_arrow())
 
 
-ENGINES = {"duckdb": _duckdb, "ibis": _ibis, "sqlframe": _sqlframe, "spark": _spark}
+ENGINES = {"duckdb": make_duckdb, "ibis": make_ibis, "sqlframe": make_sqlframe, "spark": make_spark}
 
 
 @pytest.fixture(scope="module", params=[pytest.param(n, marks=pytest.mark.xdist_group(n)) for n in ENGINES])

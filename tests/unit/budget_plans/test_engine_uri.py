@@ -7,6 +7,7 @@ import sys
 
 import polars as pl
 import pytest
+from databases import make_spark
 
 import dpframe as dp
 from dpframe.budget_plans.sources import named
@@ -182,12 +183,11 @@ def test_a_path_with_a_colon_is_a_path(path):
 
 
 @pytest.mark.xdist_group("spark")
-@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java, which is not installed")
 def test_a_table_of_spark(folder, tmp_path):
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    make_spark()
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    spark = SparkSession.getActiveSession()
     spark.read.parquet(str(folder / "visits.parquet")).createOrReplaceTempView("visits_of_a_test")
     plan = dp.BudgetPlan("spark:?table=visits_of_a_test", {"n": dp.count()}, eps=1e6, folder=str(folder))
     assert plan.run()["n"].value == 200

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("quiet")
 
 def test_conformance(engine):
     name, make = engine
-    frames = 2000 if AUDIT else 20
+    frames = 2000 if AUDIT else 10
     got = check_engine(make, frames=frames, together=(25 if AUDIT else 5) if name == "spark" else 1)
     assert got.frames == frames
     assert frames // 3 <= got.bounded < frames
