@@ -40,7 +40,8 @@ _HOMES = {
     "ledger.book": ("Ledger",),
     "mechanisms.registry": ("mechanism", "register_mechanism", "unregister_mechanism"),
     "planning.plan": ("Plan",),
-    "release.derived": ("Derived", "consistent", "difference", "ratio"),
+    "release.consistent": ("consistent",),
+    "release.derived": ("Derived", "difference", "ratio"),
     "release.release": ("Release",),
     "session.session": ("Session",),
 }

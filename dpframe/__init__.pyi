@@ -33,8 +33,8 @@ from dpframe.mechanisms.registry import names as mechanisms
 from dpframe.mechanisms.registry import register_mechanism as register_mechanism
 from dpframe.mechanisms.registry import unregister_mechanism as unregister_mechanism
 from dpframe.planning.plan import Plan as Plan
+from dpframe.release.consistent import consistent as consistent
 from dpframe.release.derived import Derived as Derived
-from dpframe.release.derived import consistent as consistent
 from dpframe.release.derived import difference as difference
 from dpframe.release.derived import ratio as ratio
 from dpframe.release.release import Release as Release

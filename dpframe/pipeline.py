@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import secrets
 from dataclasses import replace
 from typing import Any
 
@@ -63,6 +64,7 @@ def run(
             label=label,
             ci=ci,
             time=dt.datetime.now(dt.UTC),
+            draw=secrets.token_hex(16),
         )
     check_part(session, source)
     check_strict(session, source)
@@ -86,14 +88,15 @@ def _answered(
     receipt = charging.charge(session, plan.charge, label, source.identity, request_id)
     failure: type[BaseException] | None = None
     noisy = keys = found = told = None
+    draw = secrets.token_hex(16)
     try:
         if receipt.stored is None:
             noisy, found = _noisy(plan, _exact(plan, source, int(words(1)[0])))
             check_windows(session)
             if receipt.tickets:
-                receipt.store(to_bytes(noisy, found))
+                receipt.store(to_bytes(noisy, found, draw))
         else:
-            noisy, found = from_bytes(receipt.stored)
+            noisy, found, draw = from_bytes(receipt.stored)
         keys = _keys(plan, source, noisy, found)
     except LedgerError as e:
         failure, told = LedgerError, (e.said, e.hint)
@@ -115,7 +118,7 @@ def _answered(
             f"{plan.describe()} failed in the engine with {getattr(failure, '__name__', 'no answer')} after it was charged ({plan.cost}). The"
             " engine's words are withheld because they may quote data. Hint: check that the frame collects."
         )
-    release = Release(plan, noisy, keys, label=label, ci=ci, time=receipt.time, stored=receipt)
+    release = Release(plan, noisy, keys, label=label, ci=ci, time=receipt.time, draw=draw, stored=receipt)
     for s, entry in receipt.entries:
         s._keep(entry, release)
     return receipt, release

@@ -7,7 +7,7 @@ from dpframe.api.options import Options
 from dpframe.api.partition import Part, Partition
 from dpframe.ledger.sums import LedgerEntry
 from dpframe.planning.explain import Explanation
-from dpframe.release.release import FloatAnswer, IntAnswer, PairAnswer
+from dpframe.release.answers import FloatAnswer, IntAnswer, PairAnswer
 from dpframe.session.statement import Statement
 
 __all__ = [

@@ -18,7 +18,8 @@ from dpframe.planning.explain import Explanation, explain
 from dpframe.planning.plan import Plan
 from dpframe.planning.planner import make_plan
 from dpframe.planning.request import Request
-from dpframe.release.release import Release, V, _level
+from dpframe.release.answers import level_of
+from dpframe.release.release import Release, V
 from dpframe.session.forecast import forecast
 from dpframe.session.session import Session, current, terms_of
 from dpframe.statistics.base import Aggregate, post_processing
@@ -187,7 +188,7 @@ def bind(
             Arg("request_id", request_id), " must be text.", hint=Arg("request_id", "arrivals-2026-11-29")
         )
     if ci is not None:
-        ci = _level(ci, "ci")
+        ci = level_of(ci, "ci")
     mechanism = options.get("mechanism")
     mechanism = "auto" if mechanism is None else mechanism
     if not isinstance(mechanism, str):

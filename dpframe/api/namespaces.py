@@ -14,7 +14,7 @@ from dpframe.api.verbs import F, N, P, R, with_options
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import Arg, Call, Code, InputError, wrong_type
 from dpframe.frames.contract import Source
-from dpframe.release.release import FloatAnswer, IntAnswer, PairAnswer
+from dpframe.release.answers import FloatAnswer, IntAnswer, PairAnswer
 from dpframe.session.session import Session
 from dpframe.statistics.base import one_column
 from dpframe.statistics.count import count

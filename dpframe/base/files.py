@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+from collections.abc import Mapping
 
 from dpframe.errors import InputError
 
@@ -11,29 +13,72 @@ ENDINGS = (".parquet", ".csv")
 
 
 def write_atomic(path: str, content: bytes) -> None:
-    """Write ``content`` to a temporary file in the same directory, flush it to disk, and rename it.
+    """Write one file whole, or leave the one that is there; see :func:`write_together`."""
+    write_together({path: content})
 
-    A reader sees the old file or the new one; after a crash a temporary file may be left over, whose
-    name starts with a dot and ends in ``.tmp``.
+
+def write_together(contents: Mapping[str, bytes]) -> None:
+    """Write all files or none: each whole to a temporary file in its directory, flushed to disk, then all are renamed.
+
+    A reader sees an old file or a new one. Where one can't be put in its place, those before it get their old content
+    back. A process that is killed between two renames leaves a new file beside an old one, and a temporary file, whose
+    name starts with a dot and ends in ``.tmp``; writing again mends it.
 
     Raises
     ------
     OSError
-        When the disk is full, or the directory can't be written to; the old file is untouched.
+        When the disk is full, or a directory can't be written to; the old files are there as before.
     """
-    folder = os.path.dirname(os.path.abspath(path))
-    temporary = os.path.join(folder, f".dpframe.{os.getpid()}.{secrets.token_hex(8)}.tmp")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    made: list[str] = []  # temporary files, to be removed if anything fails
+    back: list[tuple[str, str | None]] = []  # what was replaced, and its old content
     try:
-        with os.fdopen(handle, "wb") as f:
-            f.write(content)
-            f.flush()
-            os.fsync(f.fileno())
-        os.replace(temporary, path)
+        ready = [(path, _written(path, content, made)) for path, content in contents.items()]
+        for path, temporary in ready:
+            old = None
+            if len(contents) > 1 and os.path.lexists(path):
+                old = _beside(path)
+                made.append(old)
+                try:
+                    os.link(path, old, follow_symlinks=False)
+                except OSError:  # a file system without links
+                    shutil.copy2(path, old, follow_symlinks=False)
+            os.replace(temporary, path)
+            back.append((path, old))
     except BaseException:
-        os.unlink(temporary)
+        for path, old in reversed(back):
+            if old is None:
+                os.unlink(path)
+            else:
+                os.replace(old, path)
         raise
-    if os.name == "posix":  # the rename itself must reach the disk, too
+    finally:
+        for temporary in made:
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
+    for folder in dict.fromkeys(os.path.dirname(os.path.abspath(path)) for path in contents):
+        _flush(folder)
+
+
+def _beside(path: str) -> str:
+    """The name of a temporary file in the directory of ``path``: as short as any file system takes."""
+    folder = os.path.dirname(os.path.abspath(path))
+    return os.path.join(folder, f".dpframe.{os.getpid()}.{secrets.token_hex(8)}.tmp")
+
+
+def _written(path: str, content: bytes, made: list[str]) -> str:
+    temporary = _beside(path)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    made.append(temporary)
+    with os.fdopen(handle, "wb") as f:
+        f.write(content)
+        f.flush()
+        os.fsync(f.fileno())
+    return temporary
+
+
+def _flush(folder: str) -> None:
+    """The renames themselves must reach the disk, too."""
+    if os.name == "posix":
         directory = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(directory)

@@ -16,7 +16,8 @@ from dpframe.display import laws, plans, releases, sessions
 from dpframe.mechanisms.base import Noise, Shown
 from dpframe.planning.explain import Explanation
 from dpframe.planning.plan import Plan
-from dpframe.release.release import FloatAnswer, IntAnswer, PairAnswer, Release
+from dpframe.release.answers import FloatAnswer, IntAnswer, PairAnswer
+from dpframe.release.release import Release
 from dpframe.session.session import Session
 
 page.register(Noise)(laws.noise)

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpframe.accounting.report import Report
 from dpframe.base.html import card, facts, note, text, warning
-from dpframe.release.release import Release, cost_text
+from dpframe.release.release import Release
 
 
 def release(r: Release) -> str:
@@ -17,7 +17,7 @@ def release(r: Release) -> str:
         body = f'<div style="font-size:120%;margin:.2em 0">{text(shown(r.value))}</div>'
     else:
         body = f'<div style="overflow-x:auto">{inner()}</div>'
-    rows = [("cost", cost_text(r))]
+    rows = [("cost", r._paid)]
     if not number:
         rows += [(f"{o.name} ±", _margin(r, o)) for o in r.plan.outputs]
     rows.append(

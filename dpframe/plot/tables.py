@@ -87,9 +87,9 @@ def _one(r: Release, o: Any, level: float) -> Any:
         {"row": label, "at": i, "value": v} for i, (label, v) in enumerate(zip(labels, value.tolist()))
     ]
     if o.answer.ranged:
-        from dpframe.release.release import _level
+        from dpframe.release.answers import level_of
 
-        low, high = r._ends(o, _level(level))
+        low, high = r._ends(o, level_of(level))
         for row, a, b in zip(rows, low.tolist(), high.tolist()):
             row |= {"low": a, "high": b}
     order = alt.EncodingSortField("at")

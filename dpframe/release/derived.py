@@ -1,4 +1,4 @@
-"""After the noise: differences, ratios, and tables that add up. Free, because only released numbers are used.
+"""Differences and ratios of released answers: free, because only released numbers are used.
 
 Privacy: everything here is a function of releases and of their plans (post-processing); no frame is read and
 nothing is charged.
@@ -20,8 +20,8 @@ from dpframe.layout.moments import fieller, width_factor
 from dpframe.mechanisms.base import Floats, Noise
 from dpframe.mechanisms.combine import halfwidth
 from dpframe.planning.pieces import Output
-from dpframe.release.release import FloatAnswer, IntAnswer, Release, _level
-from dpframe.statistics.count import CountUnits
+from dpframe.release.answers import FloatAnswer, IntAnswer, level_of
+from dpframe.release.release import Release
 
 Ends = tuple[Floats, Floats]
 
@@ -61,7 +61,7 @@ class Derived(NearNames):
         (low, high), or a frame with ``<name>_low`` and ``<name>_high``
             Infinite where a denominator is not clear of zero.
         """
-        low, high = self._ends(_level(level))
+        low, high = self._ends(level_of(level))
         if self._keys is None:
             return float(low[0]), float(high[0])
         return self._shape({f"{self._name}_low": low, f"{self._name}_high": high})
@@ -84,7 +84,7 @@ class Derived(NearNames):
 
 
 @dataclass(frozen=True, slots=True)
-class _Operand:
+class Operand:
     """One output of one release."""
 
     release: Release
@@ -129,9 +129,9 @@ class _Operand:
         low, high = self.output.answer.interval(self.release._noisy, self.laws, level)
         return np.maximum(values - low, z * self.std), np.maximum(high - values, z * self.std)
 
-    def shares(self, other: _Operand) -> bool:
+    def shares(self, other: Operand) -> bool:
         mine, theirs = self.output.answer.coordinates(), other.output.answer.coordinates()
-        return self.release is other.release and bool(set(mine) & set(theirs))
+        return self.release.draw == other.release.draw and bool(set(mine) & set(theirs))
 
 
 @checked(example="dp.difference(a, b)")
@@ -174,7 +174,8 @@ def difference(a: Any, b: Any) -> Derived:
 
     if first.linear is not None and second.linear is not None:
         terms = _merged(first, second)
-        rounded = first.rounded + second.rounded
+        one = first.shares(second) and first.output == second.output  # rounded alike, so that cancels, too
+        rounded = 0 if one else first.rounded + second.rounded
         spread = np.full_like(value, (sum((law.std * c) ** 2 for law, c in terms) + rounded / 12) ** 0.5)
 
         def ends(level: float) -> Ends:
@@ -254,100 +255,7 @@ def ratio(a: Any, b: Any) -> Derived:
     return Derived("ratio", keys, value, spread, ends)
 
 
-@checked(example="dp.consistent(by_city, total)")
-def consistent(groups: Any, total: Any, *, fits: bool = False) -> Derived:
-    """Adjust a column of groups so that it adds up with a total that was released beside it. Free.
-
-    Parameters
-    ----------
-    groups : Release, or (Release, output name)
-        Counts or sums of listed groups; together the groups must be all rows that ``total`` is about.
-    total : answer, Release, or (Release, output name)
-        The same question about the whole frame.
-    fits : bool
-        In sessions with a unit: your word that no unit has more than ``max_rows_per_group`` and ``max_rows`` rows, nor
-        more than ``max_groups`` groups. Else a unit is cut to so many rows in each group, and to so many in the whole
-        frame: two different numbers, of which neither estimates the other.
-
-    Returns
-    -------
-    Derived
-        The adjusted groups (Float64). Their sum is the best estimate of the total: the least-squares one, each
-        number weighted by the inverse of its noise's variance.
-
-    Raises
-    ------
-    InputError
-        For means, for groups that were found and not listed, for different questions; with a unit without ``fits``, and
-        for ``count_units`` with more than one group to a unit, who is then counted in each.
-
-    Notes
-    -----
-    Privacy: post-processing of both releases, also when ``fits`` is not true: then the numbers are biased and no less
-    private. No adjusted number has more noise than before.
-
-    Examples
-    --------
-    >>> import dpframe as dp, polars as pl
-    >>> df = pl.DataFrame({"g": ["a", "b", "b"]})
-    >>> with dp.Session(eps=2000) as s:
-    ...     n = df.dp.count(eps=1000)
-    ...     table = df.dp.groupby("g", keys=["a", "b"]).count(eps=1000)
-    >>> dp.consistent(s.last, n).value["consistent"].to_list()
-    [1.0, 2.0]
-    """
-    parts, whole = _operand("consistent", groups), _operand("consistent", total)
-    if parts.keys is None or whole.keys is not None:
-        raise InputError(
-            "consistent takes a release of groups and one of the whole frame. Hint: dp.consistent(s['by_city'], n)"
-        )
-    if parts.release.plan.keys is None:
-        raise InputError(
-            "consistent needs listed groups: of found ones, some were left out. Hint: keys=[...]"
-        )
-    _check_units(parts, whole, fits)
-    asked, other = parts.output.question.describe(), whole.output.question.describe()
-    if parts.linear is None or whole.linear is None or asked != other:
-        raise InputError(
-            f"consistent needs one count or sum, asked twice, not {asked} and {other}. Hint: clip_sum and count add up;"
-            " means do not"
-        )
-    x, t, v, u = parts.values, whole.values, parts.std**2, whole.std**2
-    everything = v.sum() + u
-    value = x + v * (t - x.sum()) / np.where(everything > 0, everything, 1)
-    spread = np.sqrt(np.maximum(v - v * v / np.where(everything > 0, everything, 1), 0))
-    laws = tuple(o.laws[i] for o in (parts, whole) for i in o.output.answer.coordinates())
-
-    def ends(level: float) -> Ends:
-        w = width_factor(laws, level) * spread
-        return value - w, value + w
-
-    return Derived("consistent", parts.keys, value, spread, ends)
-
-
-def _check_units(parts: _Operand, whole: _Operand, fits: bool) -> None:
-    """InputError unless groups and total are of the same rows of every unit, or the caller says so."""
-    bounding = parts.release.plan.bounding
-    if parts.release.plan.policy.unit != whole.release.plan.policy.unit:
-        raise InputError(
-            "consistent needs both answers from sessions with one unit. Hint: ask for the total in the same session"
-        )
-    if bounding is None:
-        return
-    if not fits:
-        raise InputError(
-            "With a unit, rows beyond max_rows_per_group and groups beyond max_groups are cut, and for the total those beyond"
-            " max_rows: the two need not add up. Hint: fits=True if you know that no unit has more; else .value.sum() of"
-            " the groups is the total of what counted there"
-        )
-    if isinstance(parts.output.question, CountUnits) and (bounding.groups or 1) > 1:
-        raise InputError(
-            f"A unit is counted in each of its groups, up to max_groups={bounding.groups}, and once in the total. Hint:"
-            " groups that a unit can't share, and max_groups=1"
-        )
-
-
-def _operand(verb: str, x: Any) -> _Operand:
+def operand(verb: str, x: Any) -> Operand:
     name = None
     if isinstance(x, tuple) and len(x) == 2:
         x, name = x
@@ -363,12 +271,12 @@ def _operand(verb: str, x: Any) -> _Operand:
     if name not in outputs:
         said = "" if name is None else f"there is no output {name!r}. {did_you_mean(str(name), outputs)} "
         raise InputError(f"{verb}: {said}Hint: (release, {next(iter(outputs), 'n')!r})")
-    return _Operand(release, outputs[name])
+    return Operand(release, outputs[name])
 
 
-def _pair(verb: str, a: Any, b: Any) -> tuple[_Operand, _Operand, Release | None]:
+def _pair(verb: str, a: Any, b: Any) -> tuple[Operand, Operand, Release | None]:
     """Both operands, and whose keys the result has."""
-    first, second = _operand(verb, a), _operand(verb, b)
+    first, second = operand(verb, a), operand(verb, b)
     one, two = first.keys, second.keys
     if one is not None and two is not None and not _same_keys(one, two):
         raise InputError(
@@ -383,7 +291,7 @@ def _pair(verb: str, a: Any, b: Any) -> tuple[_Operand, _Operand, Release | None
 
 
 def _same_keys(one: Release, two: Release) -> bool:
-    if one is two:
+    if one.draw == two.draw:
         return True
     mine, theirs = (x._keys.columns for x in (one, two))
     return list(mine) == list(theirs) and all(
@@ -396,15 +304,15 @@ def _equal(a: Any, b: Any) -> bool:
     return bool(getattr(a, "equals", lambda _: False)(b))
 
 
-def _weights(x: _Operand) -> dict[int, float]:
+def _weights(x: Operand) -> dict[int, float]:
     assert x.linear is not None
     return {i: float(c) for i, c in x.linear.terms}
 
 
-def _merged(first: _Operand, second: _Operand) -> tuple[tuple[Noise, float], ...]:
+def _merged(first: Operand, second: Operand) -> tuple[tuple[Noise, float], ...]:
     """The noise of first - second, shared draws taken together."""
-    weights = {(id(first.release), i): (first.laws[i], c) for i, c in _weights(first).items()}
+    weights = {(first.release.draw, i): (first.laws[i], c) for i, c in _weights(first).items()}
     for i, c in _weights(second).items():
-        key = (id(second.release), i)
+        key = (second.release.draw, i)
         weights[key] = (second.laws[i], weights.get(key, (None, 0.0))[1] - c)
     return tuple(weights.values())

@@ -5,27 +5,26 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
-import math
 import os
-from collections.abc import Iterable
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import polars.selectors as cs
 
 from dpframe._version import __version__
 from dpframe.accounting.events import Cost
-from dpframe.base.files import writable, write_atomic
+from dpframe.base.files import writable, write_together
 from dpframe.base.html import Page
 from dpframe.base.released import Released
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import Arg, InputError, NearNames, show
+from dpframe.errors import NearNames, show
 from dpframe.frames.contract import KeyColumns
 from dpframe.mechanisms.base import Ints
 from dpframe.planning.pieces import Output
 from dpframe.planning.plan import Plan, bounding_text
+from dpframe.release.answers import FloatAnswer, IntAnswer, PairAnswer, level_of
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # for type checkers alone: it need not be installed
@@ -54,6 +53,8 @@ class Release(Released, Page, NearNames, Generic[V]):
         The index of the first charge for the same question in the session, if this is not the first.
     limited : bool
         Whether a budget limits the session that paid; false for the ambient one.
+    draw : str
+        Which draw of the noise this is: the same for copies, pickled ones too, and stored answers of one request.
     head : str or None
         Where the ledger stood with this release, as "row:hash". Keep it: a ledger that was put back to an
         older copy together with its anchor can only be told by a head that was kept elsewhere.
@@ -82,13 +83,14 @@ class Release(Released, Page, NearNames, Generic[V]):
         label: str | None,
         ci: float | None,
         time: dt.datetime,
+        draw: str,
         stored: Any = None,  # the receipt of the charge
     ) -> None:
         if plan.top is not None:  # post-processing: the largest of what is released
             order = np.argsort(-plan.outputs[0].answer.value(noisy), kind="stable")[: plan.top]
             noisy, keys = [x[order] for x in noisy], keys.take(order)
         self._plan, self._noisy, self._keys, self._ci = plan, noisy, keys, ci
-        self.label, self.time = label, time
+        self.label, self.time, self.draw = label, time, draw
         self.head = None if stored is None else stored.head
         self.released_at = None if stored is None else stored.released_at
         self.replayed = self.released_at is not None
@@ -102,6 +104,18 @@ class Release(Released, Page, NearNames, Generic[V]):
     def cost(self) -> Cost:
         """What it cost (exact)."""
         return self._plan.cost
+
+    @property
+    def _paid(self) -> str:
+        """What it cost, for one unit, and what a unit counts for."""
+        bounding = self._plan.bounding
+        counted = ""
+        if bounding is not None:
+            groups = (
+                "" if bounding.groups is None else f"{bounding.groups} group{'s' * (bounding.groups > 1)} of "
+            )
+            counted = f", each counted as at most {groups}{bounding.rows} row{'s' * (bounding.rows > 1)}"
+        return f"{self.cost.text()} per {self._plan.policy.unit_name}{counted}"
 
     @property
     def std(self) -> Any:
@@ -119,7 +133,7 @@ class Release(Released, Page, NearNames, Generic[V]):
             in that it is cut to the bounds, never too short); for variances, covariances, correlations
             and quotients as ``dpframe.layout.moments`` says (to first order, with a margin for the second).
         """
-        level = _level(level)
+        level = level_of(level)
         ends: dict[str, npt.NDArray[Any]] = {}
         for o in self._ranged:
             low, high = self._ends(o, level)
@@ -156,9 +170,10 @@ class Release(Released, Page, NearNames, Generic[V]):
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the released table as parquet or CSV, and its facts beside it as ``<path>.json``.
 
-        The side-car holds ``facts`` and ``margins_95``: a number for each output, or one for each row. A
-        parquet file holds the same JSON under the metadata key "dpframe". Both files are
-        written whole or not at all, the side-car first, and the same release always gives the same bytes.
+        The side-car holds ``facts``, ``columns`` (the type of each, which a CSV does not say) and ``margins_95``: a
+        number for each output, or one for each row. A parquet file holds the same JSON under the metadata key
+        "dpframe". Both files are written whole or neither is, and the same release always gives the same bytes. In a
+        CSV, durations are text as ISO 8601 writes them.
 
         Raises
         ------
@@ -171,9 +186,13 @@ class Release(Released, Page, NearNames, Generic[V]):
         writable(text)
         value = self.value if not self._scalar else self._frame(self._columns)
         table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(_writable(value))
-        facts = json.dumps({**self.facts, "margins_95": self._margins()}, indent=2)
-        write_atomic(f"{text}.json", f"{facts}\n".encode())
-        write_atomic(text, table_bytes(table, text, facts))
+        more = {
+            "columns": {name: str(dtype) for name, dtype in table.schema.items()},
+            "margins_95": self._margins(),
+        }
+        facts = json.dumps({**self.facts, **more}, indent=2)
+        content = table_bytes(table, text, facts)
+        write_together({f"{text}.json": f"{facts}\n".encode(), text: content})
 
     # ---- making the answer ----
 
@@ -271,7 +290,7 @@ class Release(Released, Page, NearNames, Generic[V]):
         name = f" {self.label!r}" if self.label else ""
         head = f", ledger {self.head[:24]}" if self.head else ""
         again = f", a stored answer of {self.released_at:%Y-%m-%d %H:%M:%S} UTC" if self.released_at else ""
-        return f"<dpframe release{name}: {self._plan.describe()}, {cost_text(self)}{head}{again}>\n{self.value!r}"
+        return f"<dpframe release{name}: {self._plan.describe()}, {self._paid}{head}{again}>\n{self.value!r}"
 
 
 def table_bytes(table: pl.DataFrame, path: str, facts: str | None = None) -> bytes:
@@ -280,7 +299,7 @@ def table_bytes(table: pl.DataFrame, path: str, facts: str | None = None) -> byt
     if path.endswith(".parquet"):
         table.write_parquet(content, metadata=None if facts is None else {"dpframe": facts})
     else:
-        table.write_csv(content)
+        table.with_columns(cs.duration().dt.to_string("iso")).write_csv(content)
     return content.getvalue()
 
 
@@ -288,25 +307,6 @@ def _threshold_fact(plan: Plan) -> dict[str, Any]:
     t = plan.threshold
     assert t is not None
     return {"least": t.size, "counted": t.counted, "delta": show(t.delta), "draws": len(t.coordinates)}
-
-
-def cost_text(release: Release) -> str:
-    cost, policy = release.cost, release._plan.policy
-    bounding = release._plan.bounding
-    counted = ""
-    if bounding is not None:
-        groups = (
-            "" if bounding.groups is None else f"{bounding.groups} group{'s' * (bounding.groups > 1)} of "
-        )
-        counted = f", each counted as at most {groups}{bounding.rows} row{'s' * (bounding.rows > 1)}"
-    return f"{cost.text()} per {policy.unit_name}{counted}"
-
-
-def _level(level: Any, name: str = "level") -> float:
-    ok = isinstance(level, int | float | Fraction) and not isinstance(level, bool) and 0 < level < 1
-    if not ok:
-        raise InputError(Arg(name, level), " must lie between 0 and 1.", hint=Arg(name, 0.95))
-    return float(level)
 
 
 def _writable(frame: Any) -> Any:
@@ -319,103 +319,6 @@ def _writable(frame: Any) -> Any:
         if isinstance(dtype, pd.IntervalDtype | pd.PeriodDtype) or pd.api.types.is_object_dtype(dtype):
             out[name] = out[name].map(lambda v: None if pd.isna(v) else str(v)).astype("string")
     return out
-
-
-class _Answer(Page):
-    """Shared by the two scalar answers: plain in ``str``, ``format`` and every export, ± in ``repr``."""
-
-    release: Release
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the noise."""
-        return float(self.release.std)
-
-    @checked(example="s.last.interval(0.95)")
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The interval that holds the exact clipped answer with probability ``level``."""
-        low, high = self.release.interval(level)
-        return low, high
-
-    @property
-    def moe(self) -> float:
-        """The margin of error that ``repr`` shows: at 95 %, or at the call's ``ci=``."""
-        low, high = self.interval(self.release._ci or 0.95)
-        number = float(str(self))
-        return max(high - number, number - low)
-
-    def __repr__(self) -> str:
-        level = self.release._ci or 0.95
-        (output,) = self.release._plan.outputs
-        if not output.answer.ranged:
-            rank = self.release._plan.error(None, level)
-            return f"{self!s} (rank within {math.ceil(rank)} rows, {level:.0%}; {cost_text(self.release)})"
-        number, margin = str(self), self.moe
-        shown = f"{number} ± {margin:.0f}"
-        if isinstance(self, float):  # as many decimals as two digits of the margin need
-            decimals = 6 if margin <= 0 else min(12, max(0, 1 - math.floor(math.log10(margin))))
-            shown = f"{float(number):.{decimals}f} ± {margin:.{decimals}f}"
-        return f"{shown} ({level:.0%} interval; {cost_text(self.release)})"
-
-
-class PairAnswer(Page, tuple[float, float]):
-    """A released pair (low, high): plain numbers, so it can be given on as ``bounds=``."""
-
-    release: Release
-
-    def __new__(cls, values: Iterable[float], release: Release) -> Any:
-        self = tuple.__new__(cls, values)
-        self.release = release
-        return self
-
-    def __repr__(self) -> str:
-        return f"{tuple(self)!r} ({cost_text(self.release)})"
-
-    def __str__(self) -> str:
-        return repr(tuple(self))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (PairAnswer, (tuple(self), self.release))
-
-
-class IntAnswer(_Answer, int):
-    """A released integer."""
-
-    def __new__(cls, value: int, release: Release | None = None) -> Any:
-        if release is None:  # somebody computes with the type: plain numbers come out
-            return int(value)
-        self = int.__new__(cls, value)
-        self.release = release
-        return self
-
-    def __str__(self) -> str:
-        return int.__repr__(self)
-
-    def __format__(self, spec: str) -> str:
-        return int.__format__(self, spec)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (IntAnswer, (int(self), self.release))
-
-
-class FloatAnswer(_Answer, float):
-    """A released float."""
-
-    def __new__(cls, value: float, release: Release | None = None) -> Any:
-        if release is None:
-            return float(value)
-        self = float.__new__(cls, value)
-        self.release = release
-        return self
-
-    def __str__(self) -> str:
-        return float.__repr__(self)
-
-    def __format__(self, spec: str) -> str:
-        return float.__format__(self, spec)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (FloatAnswer, (float(self), self.release))
 
 
 def rounded(value: npt.NDArray[Any], decimals: int) -> npt.NDArray[Any]:

@@ -19,7 +19,7 @@ from dpframe.api.partition import Part, Partition
 from dpframe.ledger.sums import LedgerEntry
 from dpframe.mechanisms.base import Noise
 from dpframe.planning.explain import Explanation
-from dpframe.release.release import FloatAnswer, IntAnswer, PairAnswer
+from dpframe.release.answers import FloatAnswer, IntAnswer, PairAnswer
 from dpframe.session.statement import Statement
 from dpframe.statistics.table import STATISTICS
 

@@ -21,7 +21,8 @@ import pandas as pd
 import polars as pl
 
 import dpframe as dp
-from dpframe.release.release import FloatAnswer, IntAnswer, PairAnswer, Release
+from dpframe.release.answers import FloatAnswer, IntAnswer, PairAnswer
+from dpframe.release.release import Release
 
 pandas_frame = pd.DataFrame({"x": [1.0]})
 polars_frame = pl.DataFrame({"x": [1.0]})

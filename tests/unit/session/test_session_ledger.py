@@ -446,7 +446,8 @@ def test_the_file_holds_no_true_value(path):
 def test_payloads_come_back_as_they_were():
     noisy = [pl.Series([1, -(2**62), 5]).to_numpy(), pl.Series([], dtype=pl.Int64).to_numpy()]
     for found in (None, pl.DataFrame({"k0": ["a", None], "k1": [1.5, 2.5]})):
-        back, keys = from_bytes(to_bytes(noisy, found))
+        back, keys, draw = from_bytes(to_bytes(noisy, found, "d"))
+        assert draw == "d"
         assert [x.tolist() for x in back] == [x.tolist() for x in noisy]
         assert keys is None if found is None else keys.equals(found)
 

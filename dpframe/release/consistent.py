@@ -1,0 +1,109 @@
+"""Tables that add up: groups adjusted to a total that was released beside them. Free.
+
+Privacy: a function of releases and of their plans (post-processing); no frame is read and nothing is charged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpframe.base.wrong_calls import checked
+from dpframe.errors import InputError
+from dpframe.layout.moments import width_factor
+from dpframe.release.derived import Derived, Ends, Operand, operand
+from dpframe.statistics.count import CountUnits
+
+
+@checked(example="dp.consistent(by_city, total)")
+def consistent(groups: Any, total: Any, *, fits: bool = False) -> Derived:
+    """Adjust a column of groups so that it adds up with a total that was released beside it. Free.
+
+    Parameters
+    ----------
+    groups : Release, or (Release, output name)
+        Counts or sums of listed groups; together the groups must be all rows that ``total`` is about.
+    total : answer, Release, or (Release, output name)
+        The same question about the whole frame.
+    fits : bool
+        In sessions with a unit: your word that no unit has more than ``max_rows_per_group`` and ``max_rows`` rows, nor
+        more than ``max_groups`` groups. Else a unit is cut to so many rows in each group, and to so many in the whole
+        frame: two different numbers, of which neither estimates the other.
+
+    Returns
+    -------
+    Derived
+        The adjusted groups (Float64). Their sum is the best estimate of the total: the least-squares one, each
+        number weighted by the inverse of its noise's variance.
+
+    Raises
+    ------
+    InputError
+        For means, for groups that were found and not listed, for different questions; with a unit without ``fits``, and
+        for ``count_units`` with more than one group to a unit, who is then counted in each.
+
+    Notes
+    -----
+    Privacy: post-processing of both releases, also when ``fits`` is not true: then the numbers are biased and no less
+    private. No adjusted number has more noise than before.
+
+    Examples
+    --------
+    >>> import dpframe as dp, polars as pl
+    >>> df = pl.DataFrame({"g": ["a", "b", "b"]})
+    >>> with dp.Session(eps=2000) as s:
+    ...     n = df.dp.count(eps=1000)
+    ...     table = df.dp.groupby("g", keys=["a", "b"]).count(eps=1000)
+    >>> dp.consistent(s.last, n).value["consistent"].to_list()
+    [1.0, 2.0]
+    """
+    parts, whole = operand("consistent", groups), operand("consistent", total)
+    if parts.keys is None or whole.keys is not None:
+        raise InputError(
+            "consistent takes a release of groups and one of the whole frame. Hint: dp.consistent(s['by_city'], n)"
+        )
+    if parts.release.plan.keys is None:
+        raise InputError(
+            "consistent needs listed groups: of found ones, some were left out. Hint: keys=[...]"
+        )
+    _check_units(parts, whole, fits)
+    asked, other = parts.output.question.describe(), whole.output.question.describe()
+    if parts.linear is None or whole.linear is None or asked != other:
+        raise InputError(
+            f"consistent needs one count or sum, asked twice, not {asked} and {other}. Hint: clip_sum and count add up;"
+            " means do not"
+        )
+    x, t, v, u = parts.values, whole.values, parts.std**2, whole.std**2
+    everything = v.sum() + u
+    value = x + v * (t - x.sum()) / np.where(everything > 0, everything, 1)
+    spread = np.sqrt(np.maximum(v - v * v / np.where(everything > 0, everything, 1), 0))
+    laws = tuple(o.laws[i] for o in (parts, whole) for i in o.output.answer.coordinates())
+
+    def ends(level: float) -> Ends:
+        w = width_factor(laws, level) * spread
+        return value - w, value + w
+
+    return Derived("consistent", parts.keys, value, spread, ends)
+
+
+def _check_units(parts: Operand, whole: Operand, fits: bool) -> None:
+    """InputError unless groups and total are of the same rows of every unit, or the caller says so."""
+    bounding = parts.release.plan.bounding
+    if parts.release.plan.policy.unit != whole.release.plan.policy.unit:
+        raise InputError(
+            "consistent needs both answers from sessions with one unit. Hint: ask for the total in the same session"
+        )
+    if bounding is None:
+        return
+    if not fits:
+        raise InputError(
+            "With a unit, rows beyond max_rows_per_group and groups beyond max_groups are cut, and for the total those beyond"
+            " max_rows: the two need not add up. Hint: fits=True if you know that no unit has more; else .value.sum() of"
+            " the groups is the total of what counted there"
+        )
+    if isinstance(parts.output.question, CountUnits) and (bounding.groups or 1) > 1:
+        raise InputError(
+            f"A unit is counted in each of its groups, up to max_groups={bounding.groups}, and once in the total. Hint:"
+            " groups that a unit can't share, and max_groups=1"
+        )
