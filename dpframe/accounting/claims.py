@@ -81,6 +81,8 @@ class Ticket:
         When that was stored.
     head : Head
         The ledger's head with the charge; with the release, if there is one.
+    version : str or None
+        The version of dpframe that drew the release, if this request was answered before.
     """
 
     sequence: int
@@ -89,6 +91,7 @@ class Ticket:
     stored: bytes | None
     released_at: dt.datetime | None
     head: Head
+    version: str | None = None
     _lease: str | None = field(default=None, repr=False)
     _pid: int = field(default_factory=os.getpid, repr=False)
 

@@ -108,7 +108,7 @@ def _duckdb(path: str, table: str) -> Any:
     connection.execute("SET python_enable_replacements = false")  # a table, and never a variable of that name
     parts = table.split(".")
     if not _in_catalog(connection, parts):  # DuckDB would take the name for a file's
-        raise InputError(f"{path!r} has no table or view {table!r}.", hint=_SHAPES["duckdb"])
+        raise LookupError(table)
     name = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
     return connection.sql(f"SELECT * FROM {name}")
 
@@ -116,7 +116,7 @@ def _duckdb(path: str, table: str) -> Any:
 def _in_catalog(connection: Any, parts: list[str]) -> bool:
     """Whether a database has a table or view of that name; [database.][schema.]name, in any case of letters."""
     keys = ("lower(name)", "lower(schema_name)", "lower(database_name)")
-    here = connection.execute("SELECT current_schema(), current_database()").fetchone()
+    here = connection.execute("SELECT current_schema(), current_database()").fetchall()[0]
     wanted = dict(zip(keys, (p.lower() for p in (*reversed(parts), *here[len(parts) - 1 :]))))
     known = " UNION ALL ".join(
         f"SELECT {kind}_name AS name, schema_name, database_name FROM duckdb_{kind}s()"
@@ -124,7 +124,7 @@ def _in_catalog(connection: Any, parts: list[str]) -> bool:
     )
     where = " AND ".join(f"{k} = ?" for k in wanted)
     found = connection.execute(f"SELECT 1 FROM ({known}) WHERE {where} LIMIT 1", list(wanted.values()))
-    return len(parts) <= 3 and found.fetchone() is not None
+    return bool(found.fetchall()) and len(parts) <= 3
 
 
 def _spark(master: str, table: str) -> Any:

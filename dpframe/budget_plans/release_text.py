@@ -73,7 +73,7 @@ def _whole(plan: Any) -> dict[str, Any]:
     """What a plan is, wherever its file lies: what decides it, and the files that it reads and writes."""
     ledger = plan.session.ledger
     places = {
-        "sources": {n: s.written(lambda p: identity(plan._place(p))) for n, s in plan._given.items()},
+        "sources": {n: s.written(lambda p: str(identity(plan._place(p)))) for n, s in plan._given.items()},
         "outputs": {n: [identity(plan._place(p)) for p in q.outputs] for n, q in plan.queries.items()},
         "ledger": None if ledger is None else identity(ledger.path),
     }

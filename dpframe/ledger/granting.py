@@ -114,7 +114,8 @@ class Transaction:
         ledger, sequence = self._ledger, found.head.sequence
         if found.release is not None:
             payload = ledger._log.store.payload(found.release.digest)
-            return Ticket(sequence, found.time, False, payload, found.release.time, found.release.head)
+            kept = found.release
+            return Ticket(sequence, found.time, False, payload, kept.time, kept.head, kept.version)
         if ledger._answering(found):
             raise Busy(str(claim.request_id), lambda: ledger._settle(self._scope, str(claim.request_id)))
         if ledger._log.known.in_window(found, now):

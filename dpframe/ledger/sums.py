@@ -80,11 +80,12 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A stored release: its row, its bytes' digest, and when it was stored."""
+    """A stored release: its row, its bytes' digest, when it was stored, and the version of dpframe that drew it."""
 
     head: Head
     digest: str
     time: dt.datetime
+    version: str
 
 
 @dataclass(slots=True)
@@ -165,7 +166,7 @@ class Sums:
             charged.failed = row.kind == "failure"
             charged.private &= content.get("private", True)
             if row.kind == "release":
-                charged.release = Stored(row.head, content["digest"], time)
+                charged.release = Stored(row.head, content["digest"], time, content["version"])
             if "anew" in content:  # a retry after the window: it counts anew
                 charged.events["total"] = decode(content["anew"], Event)
                 self._move(charged, time, anew=True)

@@ -94,6 +94,7 @@ class Release(Released, Page, NearNames, Generic[V]):
         self.head = None if stored is None else stored.head
         self.released_at = None if stored is None else stored.released_at
         self.replayed = self.released_at is not None
+        self._version = __version__ if stored is None else stored.version or __version__
         entry = None if stored is None else stored.entries[0][1]
         self.repeat_of = None if entry is None else entry.repeat_of
         self.limited = stored is None or stored.entries[0][0]._limited
@@ -163,7 +164,7 @@ class Release(Released, Page, NearNames, Generic[V]):
             "missing": "; ".join(plan.missing) or None,
             "outputs": {o.name: self._fact(o) for o in plan.outputs},
             "ledger_head": self.head,
-            "dpframe": __version__,
+            "dpframe": self._version,
         }
 
     @checked(example="s.last.write('table.parquet')")

@@ -80,6 +80,8 @@ class Receipt:
         When it was stored.
     head : str or None
         Where the ledger stood with the release, as "row:hash".
+    version : str or None
+        The version of dpframe that drew a stored answer.
     """
 
     entries: list[tuple[Any, Entry]]  # (session, its line)
@@ -87,6 +89,7 @@ class Receipt:
     stored: bytes | None = None
     released_at: dt.datetime | None = None
     head: str | None = None
+    version: str | None = None
     tickets: list[tuple[Keeper, Any]] = field(default_factory=list)
 
     def store(self, payload: bytes) -> None:

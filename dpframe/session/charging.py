@@ -136,7 +136,7 @@ def _with_ledgers(
         return Receipt(entries, first.time, tickets=tickets)
     if replayed:
         log.info("Request %r was answered on %s; that answer is returned.", request_id, first.released_at)
-        receipt = Receipt([], first.time, first.stored, first.released_at, first.head.text)
+        receipt = Receipt([], first.time, first.stored, first.released_at, first.head.text, first.version)
     else:
         receipt = Receipt([], first.time, tickets=tickets)
     return _record(chain, asked, label, frame, receipt, after)

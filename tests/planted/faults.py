@@ -657,4 +657,33 @@ FAULTS = (
         "        for path, old in back[:0]:\n",
         ("unit/release/test_writing.py",),
     ),
+    # ---- files of budget plans ----
+    Fault(
+        "a quote in a CSV runs on over the end of its line",
+        "budget_plans/csv_lines.py",
+        "        quote_char=None,\n",
+        "        quote_char='\"',\n",
+        ("unit/budget_plans/test_plan_end.py",),
+    ),
+    Fault(
+        "texts that are no UTF-8 become one text",
+        "budget_plans/csv_lines.py",
+        '"text": lambda x: pl.when(~x.str.contains(LOST, literal=True)).then(x),',
+        '"text": lambda x: x,',
+        ("unit/budget_plans/test_plan_end.py",),
+    ),
+    Fault(
+        "a file may be two parts of a source",
+        "budget_plans/sources.py",
+        "        if twice is not None:\n",
+        "        if False:\n",
+        ("unit/budget_plans/test_plan_end.py",),
+    ),
+    Fault(
+        "paths of a source are patterns",
+        "budget_plans/sources.py",
+        "return pl.scan_parquet(paths, glob=False, hive_partitioning=False)",
+        "return pl.scan_parquet(paths, hive_partitioning=False)",
+        ("unit/budget_plans/test_plan_end.py",),
+    ),
 )

@@ -123,13 +123,14 @@ def test_a_charge_that_failed_stays_and_the_budget_holds(monkeypatch):
 
 def test_sources_of_every_kind_in_one_plan(tmp_path):
     PEOPLE.write_parquet(tmp_path / "a.parquet")
-    PEOPLE.head(30).write_csv(tmp_path / "b.csv")
+    for part in ("b", "c"):
+        PEOPLE.head(30).write_csv(tmp_path / f"{part}.csv")
     plan = dp.BudgetPlan(
         {
             "pandas": PEOPLE.head(10).to_pandas(),
             "lazy": PEOPLE.head(20).lazy(),
             "file": "a.parquet",
-            "csv": ["b.csv", "b.csv"],
+            "csv": ["b.csv", "c.csv"],
         },
         {k: dp.query(dp.count(), source=k) for k in ("pandas", "lazy", "file", "csv")},
         eps=4000,
