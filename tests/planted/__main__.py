@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from planted.faults import FAULTS, Fault
+from planted.fault import Fault
+from planted.faults import FAULTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 600  # seconds that the tests of one fault may take

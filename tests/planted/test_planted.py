@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from planted.faults import FAULTS, Fault
+from planted.fault import Fault
+from planted.faults import FAULTS
 
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "dpframe"
