@@ -325,9 +325,12 @@ def number(x: Fraction | None) -> str:
 def exactly(x: Fraction) -> str:
     """Print an exact number with all digits that tell it from its neighbours."""
     text = show(x)
-    if abs(x) > 10**300 or "/" in text or Fraction(text) == x:
+    if abs(x) > 10**300 or ("/" not in text and Fraction(text) == x):
         return text
-    return str(x.numerator) if x.denominator == 1 and abs(x) < 10**21 else repr(float(x))
+    if x.denominator == 1 and abs(x) < 10**21:
+        return str(x.numerator)
+    digits = repr(float(x))
+    return text if "/" in text and Fraction(digits) != x else digits
 
 
 def warn(*said: Piece, hint: Hint = None) -> None:

@@ -232,6 +232,19 @@ def bind(
         plan = solve_error(request, source, policy, error, rows)
     else:
         plan = make_plan(request, source, policy)
+    if ci is not None and not (plan.outputs and _has_margin(plan)):
+        raise InputError(
+            Arg("ci"),
+            f" asks for margins, and {plan.describe()} has none: how far it is off depends on the data.",
+            hint="leave it out; plan.error is what is known",
+        )
     relative = options.get("relative_to")
     expected = None if relative is None else float(rational(relative, "relative_to"))
     return BoundPlan(plan, source, session, label, ci, rows, request_id, expected)
+
+
+def _has_margin(plan: Plan) -> bool:
+    """Whether anything is shown at a level: an interval, or the rank of a single choice."""
+    return any(o.answer.ranged for o in plan.outputs) or (
+        plan.scalar and not plan.index and len(plan.outputs) == 1
+    )

@@ -160,6 +160,14 @@ def read_target(
             ".",
             hint=(Arg("error", 0.05), ", ", Arg("relative_to", 1000)),
         )
+    if "relative_to" in exact and exact["error"] > 1:
+        raise InputError(
+            Arg("error", error),
+            " is a fraction of ",
+            Arg("relative_to", relative),
+            ", and must be at most 1.",
+            hint=(Arg("error", 0.05), ", or ", Arg("error", error), " alone, in the answer's unit"),
+        )
     for name, value in (("eps", eps), ("rho", rho)):
         if isinstance(value, int | Fraction) and not isinstance(value, bool) and value > 10**300:
             raise InputError(Arg(name, value), " is beyond what noise can be drawn for.", hint=Arg(name, 0.5))

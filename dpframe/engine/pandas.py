@@ -22,6 +22,7 @@ from dpframe.engine.held import Held
 from dpframe.engine.polars import describe
 from dpframe.engine.polars_query import Query, code_rows, key_form
 from dpframe.engine.tally import TallyQuery
+from dpframe.errors import InputError
 from dpframe.frames.bins import Among, Distinct
 from dpframe.frames.columns import Column, lookup
 from dpframe.frames.contract import Ask, Counts, KeyColumns, Parts, Tallied
@@ -53,6 +54,10 @@ class PandasSource(Held):
         except (KeyError, TypeError):
             where = None
         if not isinstance(where, int | np.integer):
+            if where is None and name is not None and name in list(self._frame.index.names):
+                raise InputError(
+                    f"{name!r} is a level of the index, not a column.", hint="df.reset_index() makes it one"
+                )
             lookup(name, self.names())
             where = self.names().index(name)
             return self._frame.iloc[:, where]

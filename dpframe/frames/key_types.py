@@ -61,8 +61,10 @@ class KeyColumn:
 
 def key_column(column: Column, values: Sequence[Any]) -> KeyColumn:
     if column.kind in ("other", "time"):
+        sparse = column.text.startswith("Sparse[")
         raise InputError(
-            f"{column.name!r} is {column.text}, which can't be a grouping column. Hint: make a text column of it"
+            f"{column.name!r} is {column.text}, which can't be a grouping column.",
+            hint=f"df[{column.name!r}].sparse.to_dense()" if sparse else "make a text column of it",
         )
     if isinstance(values, range) and column.kind == "int":
         series = pl.Series(np.arange(values.start, values.stop, values.step, dtype=np.int64))

@@ -129,6 +129,11 @@ def _check_number(a: Aggregate, column: Column) -> None:
             "datetime": "turn it into a number of a unit you name, e.g. days since a date",
             "date": "turn it into a number of a unit you name, e.g. days since a date",
         }.get(column.kind, "measure a numeric or Boolean column")
+        if column.text.startswith("Sparse["):
+            raise InputError(
+                f"{a.verb}({column.name!r}): the column is {column.text}, and sparse columns are not read.",
+                hint=f"df[{column.name!r}].sparse.to_dense()",
+            )
         raise InputError(f"{a.verb}({column.name!r}): the column is {column.text}, not numbers. Hint: {fix}")
 
 

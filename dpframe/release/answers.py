@@ -53,7 +53,8 @@ class _Answer(Page):
         shown = f"{number} ± {margin:.0f}"
         if isinstance(self, float):  # as many decimals as two digits of the margin need
             decimals = 6 if margin <= 0 else min(12, max(0, 1 - math.floor(math.log10(margin))))
-            shown = f"{float(number):.{decimals}f} ± {margin:.{decimals}f}"
+            near = round(float(number), decimals) + 0.0  # never -0
+            shown = f"{near:.{decimals}f} ± {margin:.{decimals}f}"
         return f"{shown} ({level:.0%} interval; {self.release._paid})"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpframe.accounting.events import Number, rational
 from dpframe.base.released import Released
-from dpframe.errors import Arg, Call, Code, InputError, show, warn, wrong_type
+from dpframe.errors import Arg, Call, Code, InputError, exactly, warn, wrong_type
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer
 from dpframe.layout.choices import Selection
@@ -179,7 +179,7 @@ class Aggregate(ABC):
         """The call, as one would type it."""
         parts = [] if self.column is None else [repr(self.column)]
         if self.bounds is not None:
-            parts.append(f"bounds=({show(self.bounds[0])}, {show(self.bounds[1])})")
+            parts.append(f"bounds=({exactly(self.bounds[0])}, {exactly(self.bounds[1])})")
         return f"{self.verb}({', '.join(parts)})"
 
 
@@ -280,7 +280,7 @@ def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any, name: str = "
                 " must be more than zero: it means ",
                 Arg("bounds", (Code("-B"), Code("B"))),
                 ", and equal bounds would leave no room for an answer.",
-                hint=Arg("bounds", (0, 100)),
+                hint=Arg("B", -b if b else 100),
             )
         return (-b, b)
     if bounds is None:
@@ -288,13 +288,15 @@ def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any, name: str = "
     if isinstance(bounds, str) or not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise InputError(
             f"{name} of {verb}({column!r}) must be a pair (low, high) of numbers that you type, not {_kind(bounds)}.",
-            hint=Arg(name, (0, 100)),
+            hint=_example(name),
         )
     low, high = one_number(bounds[0], f"{name}[0]", verb), one_number(bounds[1], f"{name}[1]", verb)
     if low >= high:
         how = "equal" if low == high else "the wrong way round"
+        room = (min(2 * low, Fraction(0)), max(2 * low, Fraction(0))) if low else (Fraction(-1), Fraction(1))
+        right = room if low == high else (high, low)
         raise InputError(
-            Arg(name, (low, high)), f" are {how}; low must be less than high.", hint=Arg(name, (0, 100))
+            Arg(name, (low, high)), f" are {how}; low must be less than high.", hint=Arg(name, right)
         )
     return (low, high)
 
@@ -308,15 +310,27 @@ def one_number(x: Any, name: str, verb: str) -> Fraction:
         )
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
         raise InputError(
-            f"{name} of {verb} must be a number that you type, not {_kind(x)}.", hint=Arg("bounds", (0, 100))
+            f"{name} of {verb} must be a number that you type, not {_kind(x)}.", hint=_example(name)
         )
     odd = isinstance(value, Decimal) and not value.is_finite()
     if odd or (isinstance(value, float) and not np.isfinite(value)):
-        raise InputError(Arg(name, value), f" of {verb} must be finite.", hint=Arg("bounds", (0, 100)))
+        raise InputError(Arg(name, value), f" of {verb} must be finite.", hint=_example(name))
     exact = Fraction(value)
     if abs(exact) > 2**1023:
-        raise InputError(f"{name} of {verb} is beyond 2**1023.", hint=Arg("bounds", (0, 1e6)))
+        raise InputError(f"{name} of {verb} is beyond 2**1023.", hint=_example(name))
     return exact
+
+
+def _example(name: str) -> Arg:
+    """What can be typed for an argument, or for the one that ``name`` is an item of."""
+    argument = name.split("[")[0]
+    right: Mapping[str, Any] = {
+        "B": 100,
+        "candidates": [0, 10, 20],
+        "edges": [0, 10, 20],
+        "weight_bounds": (0, 10),
+    }
+    return Arg(argument, right.get(argument, (0, 100)))
 
 
 def _kind(x: object) -> str:
@@ -338,7 +352,8 @@ def post_processing(nonnegative: Any, round: Any) -> dict[str, Any]:
 
 def asking(a: Aggregate, **more: Any) -> Call:
     """How ``a`` would be asked with some more arguments, for hints."""
-    of = a.column if a.column is not None else [c for c, _ in a.measured]
+    several = getattr(a, "of", None)
+    of = a.column if several is None else list(several)
     q, weights = a.argument("q"), a.argument("weights")
     given = {} if weights is None else {"weights": weights}
     q = q if a.verb == "quantile" else None

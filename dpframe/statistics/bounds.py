@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting.events import Number
-from dpframe.errors import show
+from dpframe.errors import exactly
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer
@@ -67,7 +67,7 @@ class Bracket(Binned):
 
     def describe(self) -> str:
         assert self.bounds is not None
-        return f"bounds({self.column!r}, range=({show(self.bounds[0])}, {show(self.bounds[1])}))"
+        return f"bounds({self.column!r}, range=({exactly(self.bounds[0])}, {exactly(self.bounds[1])}))"
 
 
 @question(

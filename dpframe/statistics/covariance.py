@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.accounting.events import Number
-from dpframe.errors import Arg, Call, Code, InputError, show
+from dpframe.errors import Arg, Call, Code, InputError, exactly
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer
 from dpframe.layout.families import Bounds, Family
@@ -98,7 +98,7 @@ class ClipCov(Aggregate):
 
     def describe(self) -> str:
         same = len(set(self.each)) == 1
-        shown = [f"({show(b[0])}, {show(b[1])})" for b in self.each if b is not None]
+        shown = [f"({exactly(b[0])}, {exactly(b[1])})" for b in self.each if b is not None]
         bounds = f", bounds={shown[0] if same else '[' + ', '.join(shown) + ']'}" if shown else ""
         ddof = "" if self.ddof == 1 or self.scaled else f", ddof={self.ddof}"
         return f"{self.verb}({list(self.of)!r}{bounds}{ddof})"

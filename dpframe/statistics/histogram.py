@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.accounting.events import Number
-from dpframe.errors import Arg, Call, InputError, show
+from dpframe.errors import Arg, Call, InputError, exactly
 from dpframe.frames.bins import Tally, between
 from dpframe.frames.columns import Column
 from dpframe.frames.keys import MOST_KEYS
@@ -85,7 +85,7 @@ class Histogram(Binned):
 
     def table(self, start: int, column: Column) -> Index:
         ends = [float(e) for e in self.edges]
-        text = [show(e) for e in self.edges]
+        text = [exactly(e) for e in self.edges]
         pairs = [*itertools.pairwise(text)]
         labels = [f"[{a}, {b})" for a, b in pairs[:-1]] + [f"[{pairs[-1][0]}, {pairs[-1][1]}]"]
         names = (f"< {text[0]}", *labels, f"> {text[-1]}", "missing")
@@ -176,7 +176,7 @@ def _edges(column: Hashable, edges: Any) -> tuple[Fraction, ...]:
         if float(a) >= float(b):
             raise InputError(
                 Arg("edges"),
-                f" of histogram({column!r}) must increase; {show(a)} is followed by {show(b)}.",
+                f" of histogram({column!r}) must increase; {exactly(a)} is followed by {exactly(b)}.",
                 hint=hint,
             )
     return exact
@@ -185,5 +185,5 @@ def _edges(column: Hashable, edges: Any) -> tuple[Fraction, ...]:
 def _few(numbers: tuple[Fraction, ...]) -> str:
     """All of a short list, the ends of a long one."""
     if len(numbers) <= 8:
-        return ", ".join(map(show, numbers))
-    return f"{show(numbers[0])}, {show(numbers[1])}, ..., {show(numbers[-1])}"
+        return ", ".join(map(exactly, numbers))
+    return f"{exactly(numbers[0])}, {exactly(numbers[1])}, ..., {exactly(numbers[-1])}"

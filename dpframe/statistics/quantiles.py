@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.accounting.events import Number, rational
-from dpframe.errors import Arg, Call, InputError, show
+from dpframe.errors import Arg, Call, InputError, exactly
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
 from dpframe.frames.public import Public
@@ -113,12 +113,12 @@ class Quantile(Counted):
     def describe(self) -> str:
         parts = [repr(self.column)]
         if self.asked == "quantile":
-            q = ", ".join(map(show, self.ranks))
+            q = ", ".join(map(exactly, self.ranks))
             parts.append(f"[{q}]" if self.many else q)
         if self.bounds is not None:
-            parts.append(f"bounds=({show(self.bounds[0])}, {show(self.bounds[1])})")
+            parts.append(f"bounds=({exactly(self.bounds[0])}, {exactly(self.bounds[1])})")
         if self.candidates is not None:
-            parts.append(f"candidates=[{show(self.candidates[0])}, ..., {show(self.candidates[-1])}]")
+            parts.append(f"candidates=[{exactly(self.candidates[0])}, ..., {exactly(self.candidates[-1])}]")
         return f"{self.asked}({', '.join(parts)})"
 
 

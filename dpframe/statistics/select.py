@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting.events import Number
-from dpframe.errors import Call, InputError, show
+from dpframe.errors import Call, InputError, exactly
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Measure
 from dpframe.layout.answers import Answer
@@ -102,7 +102,9 @@ class Scored(Choosing):
     def describe(self) -> str:
         names = list(map(repr, self.of))
         shown = ", ".join(names if len(names) <= 6 else [*names[:2], "...", names[-1]])
-        within = "" if self.bounds is None else f", bounds=({show(self.bounds[0])}, {show(self.bounds[1])})"
+        within = (
+            "" if self.bounds is None else f", bounds=({exactly(self.bounds[0])}, {exactly(self.bounds[1])})"
+        )
         return f"select([{shown}]{within}{f', k={self.k}' if self.k > 1 else ''})"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.accounting.events import Number, rational
-from dpframe.errors import Arg, Call, InputError, show
+from dpframe.errors import Arg, Call, InputError, exactly
 from dpframe.frames.columns import MEASURABLE, Column
 from dpframe.layout.answers import Answer, Linear
 from dpframe.layout.families import Bounds, Family
@@ -95,7 +95,7 @@ class VectorSum(Aggregate):
     def describe(self) -> str:
         names = list(map(repr, self.of))
         shown = ", ".join(names if len(names) <= 6 else [*names[:2], "...", names[-1]])
-        text = f"{self.verb}([{shown}], norm={show(self.norm)}{', ord=1' if self.order == 1 else ''}"
+        text = f"{self.verb}([{shown}], norm={exactly(self.norm)}{', ord=1' if self.order == 1 else ''}"
         return text + (f", dim={self.dims}" if self.dims else "") + (f", n={self.n})" if self.n else ")")
 
 

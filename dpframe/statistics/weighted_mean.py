@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from dpframe.accounting.events import Number
-from dpframe.errors import Arg, InputError, show
+from dpframe.errors import Arg, InputError, exactly
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer, Ratio
 from dpframe.layout.families import Bounds, Family
@@ -42,7 +42,7 @@ class ClipWMean(Aggregate):
         return Ratio(layout.cells, layout.places, least, layout.row, grid.middle, grid.half, self.bounds)
 
     def describe(self) -> str:
-        low, high = map(show, self.weight_bounds)
+        low, high = map(exactly, self.weight_bounds)
         text = super(ClipWMean, self).describe()[:-1]
         return f"{text}, weights={self.weights!r}, weight_bounds=({low}, {high}))"
 
@@ -109,7 +109,7 @@ def clip_wmean(
     if column == weights:
         raise InputError(Arg("weights", weights), " is the column itself.", hint=Arg("weights", "w"))
     parsed = parse_bounds("clip_wmean", column, bounds, B)
-    heavy = parse_bounds("clip_wmean", weights, weight_bounds, None)
+    heavy = parse_bounds("clip_wmean", weights, weight_bounds, None, "weight_bounds")
     if heavy is None or heavy[0] < 0:
         raise InputError(
             Arg("weight_bounds", weight_bounds),

@@ -231,7 +231,7 @@ CALLS = {
     "error_without_rows": (
         lambda df: df.dp.plan.clip_mean("income", bounds=(0, 1), error=0.25),
         Wrong,
-        ["error=0.25, rows=10_000"],
+        ["error=0.25, rows=10000"],
     ),
     "unit_not_in_the_frame": (
         lambda df: df.dp.count(eps=1, max_rows=1, session=dp.Session(eps=1, unit="who")),
