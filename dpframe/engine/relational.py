@@ -63,6 +63,16 @@ def open_frame(frame: Any, family: Any) -> RelationalSource:
     return RelationalSource(frame, family)
 
 
+def _opened(frame: Any, family: Any) -> tuple[Any, list[Cell]] | str:
+    """The family's frame with its columns by place, and what they are; the name of the error where it can't say it."""
+    try:
+        native, columns = family.opened(frame)
+        schema = lazy(native).collect_schema()
+    except Exception as e:  # its words may quote what lies around it
+        return type(e).__name__
+    return native, [_cell(p, t, *c) for (p, t), c in zip(schema.items(), columns, strict=True)]
+
+
 class RelationalSource(Held):
     """A table in a database or on a cluster. Its answers are Polars frames."""
 
@@ -72,9 +82,13 @@ class RelationalSource(Held):
         super().__init__(frame)
         self._family = family
         self._collations: dict[str, bool] = {}
-        self._native, columns = family.opened(frame)
-        schema = lazy(self._native).collect_schema()
-        self._cells = [_cell(p, t, *c) for (p, t), c in zip(schema.items(), columns, strict=True)]
+        opened = _opened(frame, family)
+        if isinstance(opened, str):
+            raise TypeError(
+                f"{family.name} can't tell the columns of this frame ({opened}; its words are withheld). Hint: look at"
+                " frame.limit(0) outside of dpframe"
+            )
+        self._native, self._cells = opened
 
     def __repr__(self) -> str:
         return f"<{self._family.name} {type(self._frame).__name__} with {len(self._cells)} columns>"
@@ -107,8 +121,12 @@ class RelationalSource(Held):
             (nw.coalesce(x, nw.lit(a)) < nw.coalesce(x, nw.lit(b))).alias(f"less{i}")
             for i, (a, b) in enumerate(pairs)
         ]
-        found = none.select(*less).collect("pyarrow").to_native()
-        self._collations[place] = not all(found.column(i)[0].as_py() for i in range(len(pairs)))
+        try:
+            found = none.select(*less).collect("pyarrow").to_native()
+            bytewise = all(found.column(i)[0].as_py() for i in range(len(pairs)))
+        except Exception:  # an engine that can't say it of no row
+            bytewise = False
+        self._collations[place] = not bytewise
         return self._collations[place]
 
     def foreign_step(self, unit: tuple[str, ...]) -> str | None:

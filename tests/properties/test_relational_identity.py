@@ -197,6 +197,43 @@ def test_pairs_of_keys_stay_apart(no_noise):
     assert sorted(source.aggregate(plan.ask(1)).rows) == sorted(listed["count"])
 
 
+MEASURED = {
+    "BIGINT": ["9223372036854775807", "-9223372036854775808", "5"],
+    "UBIGINT": ["18446744073709551615", "5"],
+    "HUGEINT": ["170141183460469231731687303715884105727", "-170141183460469231731687303715884105728", "5"],
+    "DECIMAL(38,10)": ["9999999999999999999999999999.9999999999", "-9999999999999999999999999999", "5"],
+    "DECIMAL(38,38)": ["0.99999999999999999999999999999999999999", "-0.5"],
+    "DOUBLE": ["inf", "-inf", "nan", "1.7976931348623157e308", "5e-324", "5"],
+    "FLOAT": ["inf", "nan", "3.4e38", "5"],
+    "BOOLEAN": ["true", "false"],
+}
+
+
+@pytest.mark.parametrize("kind", MEASURED)
+def test_no_measured_cell_fails_or_counts_for_more_than_its_bounds(kind, no_noise):
+    cells = ", ".join(f"('{c}')" for c in MEASURED[kind])
+    relation = duckdb.connect().sql(
+        f"SELECT x::{kind} AS x, x::{kind} AS y, 1 AS u FROM (VALUES {cells}, (NULL)) t(x)"
+    )
+    clipped = [
+        min(max(float(c.replace("true", "1").replace("false", "0")), -1), 10)
+        for c in MEASURED[kind]
+        if c != "nan"
+    ]
+    for unit, limits in ((None, {}), ("u", {"max_rows": 9})):
+        with dp.Session(eps=1000, unit=unit):
+            f = dp.frame(relation)
+            assert f.clip_sum("x", bounds=(-1, 10), eps=1, **limits) == pytest.approx(sum(clipped), abs=1e-3)
+            assert f.count("x", eps=1, **limits) == len(clipped)
+            f.clip_var("x", bounds=(-1, 1), eps=1, **limits)
+            f.clip_cov(["x", "y"], bounds=(0, 1), eps=1, **limits)
+            f.median("x", bounds=(0, 10), eps=1, **limits)
+            assert (
+                f.histogram("x", edges=[-1, 0, 1], eps=1, **limits)["count"].sum() == len(MEASURED[kind]) + 1
+            )  # below, above and missing too
+            f.vector_sum(["x", "y"], norm=3, eps=1, **limits)
+
+
 # ---- names ----
 
 
@@ -359,6 +396,19 @@ def test_an_engines_failure_is_paid_each_time_and_says_nothing():
                 assert s.spent == paid
                 assert "canary" not in str(failed.value)
                 assert failed.value.__context__ is failed.value.__cause__ is None
+
+
+def test_an_engine_says_nothing_before_the_charge_either():
+    """DuckDB's words for a column that is not there quote what is."""
+    ibis = pytest.importorskip("ibis", reason="Ibis is not installed: pip install 'dpframe[ibis]'")
+    backend = ibis.duckdb.connect()
+    backend.raw_sql("CREATE TABLE t AS SELECT 1 AS x; CREATE VIEW v AS SELECT x FROM t")
+    table = backend.table("v")
+    backend.raw_sql("DROP TABLE t; CREATE TABLE t AS SELECT 1 AS canary_4711")
+    with pytest.raises(TypeError, match="words are withheld") as failed:
+        dp.frame(table)
+    assert "canary" not in str(failed.value)
+    assert failed.value.__context__ is None
 
 
 def test_groups_that_come_back_twice_are_no_answer(monkeypatch):
