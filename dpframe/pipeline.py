@@ -139,9 +139,25 @@ def _passes(plan: Plan, source: Source, salt: int) -> Counts:
         exact = source.aggregate(plan.ask(salt))
     else:
         exact = Counts(np.zeros(plan.keys.size if plan.keys else 1, dtype=np.int64), (), ())
+    _check_groups(plan, exact)
     if not plan.tallies:
         return exact
     return replace(exact, tallies=source.tally(plan.ask(salt, exact.found)))
+
+
+def _check_groups(plan: Plan, exact: Counts) -> None:
+    """Raise unless there is one line of integers for every group, and every found group is there once.
+
+    Privacy: a group in two lines would have two draws, and one row could move both; an engine that takes different
+    keys for one on the way back would do that.
+    """
+    found = exact.found
+    size = found.height if found is not None else plan.keys.size if plan.keys else 1
+    lines = [exact.rows, *exact.present, *(t for sums in exact.sums for t in sums)]
+    if exact.units is not None:
+        lines.append(exact.units)
+    if any(len(x) != size for x in lines) or (found is not None and found.is_duplicated().any()):
+        raise RuntimeError("the engine's groups are not those that were asked for")
 
 
 def _keys(plan: Plan, source: Source, noisy: list[Ints], found: Any) -> KeyColumns:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpframe.engine.polars import PolarsSource, describe
-from dpframe.frames.columns import Column, lookup
+from dpframe.frames.columns import Column, Ticks, lookup
 
 
 class ArrowSource(PolarsSource):
@@ -29,6 +29,8 @@ class ArrowSource(PolarsSource):
     def column(self, name: Hashable) -> Column:
         lookup(name, self.names())
         native = self._native(name)
+        if in_seconds(self._frame.schema.field(name).type):
+            return ticks(name, self._frame.schema.field(name).type)
         if native is None:
             return Column(name, "other", str(self._frame.schema.field(name).type), True)
         return describe(name, native)
@@ -38,6 +40,8 @@ class ArrowSource(PolarsSource):
         dtype = self._frame.schema.field(name).type
         if pa.types.is_decimal256(dtype):
             return None
+        if in_seconds(dtype):
+            return pl.Int64()
         try:
             return pl.from_arrow(pa.chunked_array([], type=dtype)).dtype  # type: ignore[union-attr]
         except (pl.exceptions.PolarsError, TypeError, ValueError):
@@ -64,9 +68,29 @@ class ArrowSource(PolarsSource):
 
 def from_arrow(cells: pa.Array | pa.ChunkedArray) -> pl.Series:
     """The cells as Polars has them; what is null is looked at, not believed."""
-    series = pl.from_arrow(counted(cells))
+    cells = counted(cells)
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.cast(cells.type.value_type)
+    if in_seconds(cells.type):
+        cells = (
+            cells.view(pa.int64())
+            if isinstance(cells, pa.Array)
+            else pa.chunked_array([c.view(pa.int64()) for c in cells.chunks], type=pa.int64())
+        )
+    series = pl.from_arrow(cells)
     assert isinstance(series, pl.Series)
     return series
+
+
+def in_seconds(dtype: Any) -> bool:
+    """Whether the type is that of times in whole seconds, of which Polars would make finer ones that wrap around."""
+    return bool((pa.types.is_timestamp(dtype) or pa.types.is_duration(dtype)) and dtype.unit == "s")
+
+
+def ticks(name: Hashable, dtype: Any) -> Column:
+    """A column of times in whole seconds."""
+    kind = "datetime" if pa.types.is_timestamp(dtype) else "duration"
+    return Column(name, kind, str(dtype), True, Ticks(getattr(dtype, "tz", None)))
 
 
 def counted(cells: Any) -> Any:
@@ -82,7 +106,7 @@ def counted(cells: Any) -> Any:
         return pa.ExtensionArray.from_storage(t, counted(cells.storage))
     if pa.types.is_dictionary(t):
         return pa.DictionaryArray.from_arrays(
-            counted(cells.indices), counted(cells.dictionary), ordered=t.ordered, safe=False
+            counted(cells.indices), counted(cells.dictionary), ordered=t.ordered
         )
     if t.num_fields == 0:
         return pa.Array.from_buffers(t, n, cells.buffers(), -1, at)

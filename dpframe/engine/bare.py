@@ -55,7 +55,7 @@ def _stripped(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
         frame = frame.with_columns(pl.when(pl.col(n).is_not_null()).then(True).alias(n) for n in objects)
     cells = pl.DataFrame(_Cells(frame))
     if cells.schema != schema and not objects:
-        cells = cells.cast(dict(schema), strict=False)
+        cells = cells.cast(schema, strict=False)
     wrong = [s.name for s in cells.get_columns() if s.null_count() and not _counted(s)]
     return cells.with_columns(pl.col(wrong).gather(pl.int_range(pl.len()))) if wrong else cells
 

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 from dask import compute, delayed
 from dask.dataframe import DataFrame
 
+from dpframe.engine.arrow import from_arrow
 from dpframe.engine.held import Held
 from dpframe.engine.pandas import PandasSource
-from dpframe.frames.columns import Column
+from dpframe.engine.polars_query import restore
+from dpframe.frames.columns import Column, Ticks
 from dpframe.frames.contract import NO_PARTS, Ask, Counts, Ints, KeyColumns, Parts, Tallied
 from dpframe.frames.keys import KeyTable
 
@@ -102,7 +105,11 @@ class DaskSource(Held):
 
     def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
         columns = self._empty.key_columns(by, keys, found).columns
-        return KeyColumns(self.library, {k: pl.Series(k, pl.from_pandas(s)) for k, s in columns.items()})
+        polars = {
+            k: restore(from_arrow(pa.array(s)), c) if isinstance(c.native, Ticks) else pl.from_pandas(s)
+            for (k, s), c in zip(columns.items(), by)
+        }
+        return KeyColumns(self.library, {k: s.alias(k) for k, s in polars.items()})
 
 
 # ---- what runs where the partitions are ----
@@ -123,9 +130,15 @@ def _held(cells: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
     Privacy: each cell decides for itself, and none raises or warns: one row must not stop the release.
     """
     there = cells.notna().to_numpy(dtype=bool)
-    if isinstance(cells.dtype, np.dtype) and cells.dtype.kind == "f" and getattr(dtype, "kind", "") in "iu":
-        ends = np.iinfo(getattr(dtype, "numpy_dtype", dtype))  # what lies beyond has no integer
-        there = there & ((cells >= ends.min) & (cells < ends.max + 1)).to_numpy()
+    kind = getattr(dtype, "kind", "")
+    if kind in "iu" and pd.api.types.is_numeric_dtype(cells.dtype) and cells.dtype.kind != "b":
+        ends = np.iinfo(
+            getattr(dtype, "numpy_dtype", dtype)
+        )  # what lies beyond has no integer, nor has a fraction
+        inside = (cells >= ends.min) & (cells < ends.max + 1)
+        there = there & (inside & (cells % 1 == 0)).fillna(False).to_numpy(dtype=bool)
+    if kind == "b" and pd.api.types.is_numeric_dtype(cells.dtype):
+        there = there & cells.isin([0, 1]).to_numpy(dtype=bool)
     if not there.all():
         held = pd.Series([None] * len(cells), dtype=_with_missing(dtype))
         held[there] = _held(cells[there], dtype).array

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import uuid
 from collections.abc import Hashable
-from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -17,16 +13,17 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from dpframe.engine.arrow import counted, from_arrow
+from dpframe.engine.arrow import counted, from_arrow, in_seconds, ticks
 from dpframe.engine.held import Held
 from dpframe.engine.polars import describe
 from dpframe.engine.polars_query import Query, code_rows, key_form
 from dpframe.engine.tally import TallyQuery
 from dpframe.errors import InputError
 from dpframe.frames.bins import Among, Distinct
-from dpframe.frames.columns import Column, lookup
+from dpframe.frames.cells import identity, is_missing
+from dpframe.frames.columns import Column, Ticks, lookup
 from dpframe.frames.contract import Ask, Counts, KeyColumns, Parts, Tallied
-from dpframe.frames.key_types import CODED, KeyColumn, tag, to_python
+from dpframe.frames.key_types import CODED, KeyColumn
 from dpframe.frames.keys import KeyTable
 
 _NUMPY = {"b": "bool", "i": "int", "u": "int", "f": "float", "M": "datetime", "m": "duration", "O": "object"}
@@ -158,28 +155,24 @@ def _kind_of(dtype: Any) -> tuple[str, bool, Any]:
             return kind, nullable, pl.Series(np.empty(0, dtype=dtype)).dtype
         if kind == "float":
             return kind, nullable, pl.Float32 if dtype.itemsize <= 4 else pl.Float64
-        if kind in ("datetime", "duration"):
-            return kind, nullable, _arrow_type(pd.Series([], dtype=dtype))
-        return kind, nullable, None
+        if kind not in ("datetime", "duration"):
+            return kind, nullable, None
     if isinstance(dtype, pd.PeriodDtype):
         return "period", True, dtype
     if isinstance(dtype, pd.IntervalDtype):
         return "interval", True, dtype
     if isinstance(dtype, pd.SparseDtype):
         return "other", True, None
-    if isinstance(dtype, pd.ArrowDtype) and (
-        pa.types.is_decimal256(dtype.pyarrow_dtype) or pa.types.is_dictionary(dtype.pyarrow_dtype)
-    ):
+    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_decimal256(dtype.pyarrow_dtype):
         return "other", True, None
     try:
-        native = _arrow_type(pd.Series([], dtype=dtype))
+        cells = pa.array(pd.Series([], dtype=dtype), from_pandas=True)
+        if in_seconds(cells.type):
+            return ticks("", cells.type).kind, True, ticks("", cells.type).native
+        native = from_arrow(cells).dtype
     except (pa.ArrowException, pl.exceptions.PolarsError, TypeError, ValueError):
         return "other", True, None
     return describe("", native).kind, True, native
-
-
-def _arrow_type(empty: pd.Series[Any]) -> Any:
-    return from_arrow(pa.array(empty, from_pandas=True)).dtype
 
 
 def _describe(name: Hashable, dtype: Any) -> Column:
@@ -202,16 +195,27 @@ def _to_polars(s: pd.Series[Any]) -> pl.Series:
     try:
         return from_arrow(pa.array(s, from_pandas=True))
     except (UnicodeError, pa.ArrowException):
-        # Text that is not valid Unicode (a lone surrogate) equals no key; it must not stop the release.
-        return pl.Series([_valid(x) if isinstance(x, str) else None for x in s], dtype=pl.String)
+        return _texts(s, None)
 
 
-def _valid(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeError:
-        return "\0not Unicode"
-    return text
+def _texts(s: pd.Series[Any], listed: KeyColumn | None) -> pl.Series:
+    """The text cells. Text that is not valid Unicode has no type to be released in: it equals no listed key, and
+    is missing among found ones."""
+    other = None
+    if listed is not None:
+        known = set(listed.engine.to_list())
+        other = next(x for x in map("\0".__mul__, range(1, len(known) + 2)) if x not in known)
+
+    def valid(text: Any) -> str | None:
+        if not isinstance(text, str):
+            return None
+        try:
+            str.encode(text)
+        except UnicodeError:
+            return other
+        return text
+
+    return pl.Series(list(map(valid, s)), dtype=pl.String)
 
 
 def _presence(s: pd.Series[Any]) -> pl.Series:
@@ -224,7 +228,7 @@ def _presence(s: pd.Series[Any]) -> pl.Series:
         present = counted(pa.array(s)).is_valid().to_numpy(zero_copy_only=False)
         return from_arrow(pa.array(present, mask=~present))
     if isinstance(s.dtype, np.dtype) and s.dtype.kind == "O":  # each cell decides for itself, and none raises
-        present = np.fromiter((not _missing(x) for x in s), dtype=bool, count=len(s))
+        present = np.fromiter((not is_missing(x) for x in s), dtype=bool, count=len(s))
     else:
         present = s.notna().to_numpy(dtype=bool)
     return from_arrow(pa.array(present, mask=~present))
@@ -234,16 +238,6 @@ def _floats_beside_null(dtype: Any) -> bool:
     if isinstance(dtype, pd.ArrowDtype):
         return bool(pa.types.is_floating(dtype.pyarrow_dtype))
     return isinstance(dtype, pd.Float32Dtype | pd.Float64Dtype)
-
-
-def _missing(cell: Any) -> bool:
-    """Whether a cell counts as missing. Never raises: what can't say so is present."""
-    try:
-        if isinstance(cell, Decimal):
-            return bool(cell.is_nan())
-        return cell is None or (pd.api.types.is_scalar(cell) and bool(pd.isna(cell)))
-    except Exception:
-        return False
 
 
 def _key_series(s: pd.Series[Any], c: Column, listed: KeyColumn | None) -> pl.Series:
@@ -258,12 +252,20 @@ def _key_series(s: pd.Series[Any], c: Column, listed: KeyColumn | None) -> pl.Se
     if listed is not None and c.kind in CODED:
         if c.kind == "categorical":
             code_of = np.array([*(listed.code(x) for x in s.cat.categories), -2], dtype=np.int64)
-            return _coded(code_of[s.cat.codes.to_numpy()])
+            codes = s.cat.codes.to_numpy()
+            return _coded(code_of[np.where((codes < 0) | (codes >= len(code_of) - 1), -1, codes)])
         return _coded(_look_up(s, listed))
     if c.kind == "object":
-        return pl.Series([_valid(x) if isinstance(x, str) else None for x in s], dtype=pl.String)
+        return _texts(s, None)
     if c.kind == "categorical":
         return _of_codes(s, _key_series(pd.Series(s.cat.categories), c.native, None))
+    if c.kind == "string":
+        try:
+            return from_arrow(pa.array(s, from_pandas=True))
+        except UnicodeError:
+            return _texts(s, listed)
+    if c.kind == "null" and listed is not None:  # a column without a type takes that of its keys
+        return pl.Series([None] * len(s), dtype=listed.engine.dtype)
     return _to_polars(s)
 
 
@@ -286,46 +288,34 @@ def _look_up(s: pd.Series[Any], c: KeyColumn) -> npt.NDArray[np.int64]:
 
 
 def _id_series(s: pd.Series[Any], c: Column) -> pl.Series:
-    """A unit column: equal ids stay equal, and each id's form depends on itself alone.
+    """A unit column, or one whose different values count: equal cells stay equal, and no others become so.
 
     Privacy: a code that counted up over the rows would let one unit's rows change how others are
-    hashed, so cells of an object column become text of their own type and value; a cell that has no
-    such text is no id, and its row is left out.
+    hashed, so each cell's form depends on itself alone; text is bytes, as some of it is no text to Polars. A cell
+    that has no form is no id, and its row is left out.
     """
-    if c.kind == "categorical" and c.native.kind == "object":
-        return _of_codes(s, pl.Series([_id_text(x) for x in s.cat.categories], dtype=pl.String))
+    inner = c.native if c.kind == "categorical" else c
+    if inner.kind not in ("object", "string"):
+        return _key_series(s, c, None)
+    if c.kind == "categorical":
+        return _of_codes(s, _id_series(pd.Series(s.cat.categories), inner))
     if c.kind == "object":
-        return pl.Series([_id_text(x) for x in s], dtype=pl.String)
-    return _key_series(s, c, None)
+        return pl.Series([identity(x) for x in s], dtype=pl.Binary)
+    try:
+        return from_arrow(pa.array(s, from_pandas=True)).cast(pl.Binary)
+    except UnicodeError:
+        return pl.Series([_bytes(x) for x in s], dtype=pl.Binary)
+
+
+def _bytes(text: Any) -> bytes | None:
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else None
 
 
 def _of_codes(s: pd.Series[Any], categories: pl.Series) -> pl.Series:
     """The values of a Categorical, given those of its categories."""
     codes = s.cat.codes.to_numpy().astype(np.int64)
-    return categories.gather(from_arrow(pa.array(codes, mask=codes < 0)))
-
-
-def _id_text(cell: Any) -> str | None:
-    """Equal ids have equal text, whatever type holds them. Never raises."""
-    try:
-        cell = to_python(cell)
-        if isinstance(cell, str):
-            return "str:" + _valid(cell)
-        if isinstance(cell, int | float | Decimal | Fraction) and not isinstance(cell, bool):
-            if cell in (np.inf, -np.inf):
-                return f"num:{cell}"
-            return f"num:{Fraction(cell)}" if cell == cell else None
-        if isinstance(cell, dt.datetime) and cell.tzinfo is not None:
-            return f"instant:{pd.Timestamp(cell).tz_convert('UTC').as_unit('ns').value}"
-        if isinstance(cell, dt.timedelta):
-            return f"duration:{pd.Timedelta(cell).as_unit('ns').value}"
-        if isinstance(cell, dt.datetime):
-            return f"datetime:{cell.isoformat()}"
-        if isinstance(cell, bool | bytes | dt.date | uuid.UUID):
-            return "{}:{!r}".format(*tag(cell))
-    except Exception:
-        return None
-    return None
+    there = (codes >= 0) & (codes < len(categories))
+    return categories.gather(from_arrow(pa.array(codes, mask=~there)))
 
 
 def _coded(codes: npt.NDArray[np.int64]) -> pl.Series:
@@ -340,7 +330,11 @@ def _key_values(
         missing = engine.is_null().to_numpy()
         index: Any = pd.PeriodIndex
         return pd.Series(index.from_ordinals(engine.fill_null(0).to_numpy(), freq=dtype.freq)).mask(missing)
-    if c.kind == "categorical" and c.native.kind == "period" and found:
+    if (
+        c.kind == "categorical"
+        and found
+        and (c.native.kind == "period" or isinstance(c.native.native, Ticks))
+    ):
         return _key_values(dtype.categories.dtype, c.native, engine, None, found=True)
     if values is not None:
         if c.kind == "categorical":
@@ -349,17 +343,33 @@ def _key_values(
             return pd.Series(list(values), dtype=_holding(dtype, found or None in values))
         return pd.Series(list(values), dtype=_holding(dtype, None in values))
     dtype = _holding(dtype, engine.null_count() > 0)
+    if c.kind == "null":  # a column without a type takes that of its keys
+        dtype = pd.ArrowDtype(engine.to_arrow().type)
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
         return pd.Series(engine.to_numpy()).astype(dtype)
-    return pd.Series(engine.to_arrow().to_pandas()).astype(dtype)
+    cells = engine.to_arrow()
+    if isinstance(c.native, Ticks):
+        kind = pa.timestamp("s", c.native.time_zone) if c.kind == "datetime" else pa.duration("s")
+        cells = cells.view(kind)
+    if isinstance(dtype, pd.ArrowDtype):
+        return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([cells.cast(dtype.pyarrow_dtype)])))
+    if isinstance(dtype, pd.api.extensions.ExtensionDtype) and hasattr(dtype, "__from_arrow__"):
+        return pd.Series(dtype.__from_arrow__(cells))  # through no float, which holds no integer above 2**53
+    return pd.Series(cells.to_pandas()).astype(dtype)
 
 
 def _holding(dtype: Any, missing: bool) -> Any:
     """The dtype for released keys: one that can hold a missing key, if one is listed."""
+    if isinstance(dtype, pd.ArrowDtype):
+        inner = dtype.pyarrow_dtype
+        inner = inner.value_type if pa.types.is_dictionary(inner) else inner
+        return pd.ArrowDtype(
+            pa.string() if pa.types.is_string_view(inner) else inner
+        )  # which can't be taken from
     if not missing:
         return dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "biu":
-        return {"b": "boolean", "i": "Int64", "u": "UInt64"}[dtype.kind]
+        return pd.api.types.pandas_dtype({"b": "boolean", "i": "Int64", "u": "UInt64"}[dtype.kind])
     if (
         isinstance(dtype, pd.IntervalDtype)
         and isinstance(dtype.subtype, np.dtype)

@@ -13,7 +13,7 @@ import polars as pl
 
 from dpframe.engine.pairs import add_up
 from dpframe.engine.scaling import scaled
-from dpframe.frames.columns import Column
+from dpframe.frames.columns import Column, Ticks
 from dpframe.frames.contract import Ask, Axis, Ball, Counts, Ints, Measure, magic_bits
 from dpframe.frames.keys import KeyTable
 
@@ -41,6 +41,11 @@ def _key(x: pl.Expr, c: Column, keys: KeyTable | None, i: int) -> pl.Expr:
 
 
 def restore(s: pl.Series, c: Column) -> pl.Series:
+    if isinstance(c.native, Ticks):
+        exact = (s.cast(pl.Int128) * pl.Series([1000], dtype=pl.Int128)).cast(pl.Int64, strict=False)
+        return exact.cast(
+            pl.Duration("ms") if c.kind == "duration" else pl.Datetime("ms", c.native.time_zone)
+        )
     dtype = pl.String if c.native == pl.Categorical else c.native
     return s if dtype == pl.Null else s.cast(dtype)
 

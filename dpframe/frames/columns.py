@@ -37,6 +37,15 @@ class Column:
     native: Any = field(compare=False, repr=False, default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The type of times in whole seconds (datetimes of a zone or none, durations), which Polars has not: engines hold
+    the seconds since 1970 as they are, as some don't fit in a finer unit."""
+
+    time_zone: str | None = None
+    time_unit: str = "s"
+
+
 def lookup(name: Hashable, names: Iterable[Hashable]) -> None:
     """Raise InputError unless ``name`` occurs exactly once."""
     names = list(names)

@@ -15,7 +15,8 @@ import pandas as pd
 import polars as pl
 
 from dpframe.errors import Arg, InputError, did_you_mean
-from dpframe.frames.columns import Column
+from dpframe.frames.cells import NoIdentity, as_key
+from dpframe.frames.columns import Column, Ticks
 
 CODED = ("categorical", "interval", "object")  # cells are looked up one by one, not compared by dtype
 
@@ -32,7 +33,7 @@ class KeyColumn:
     engine : polars.Series
         What the engine compares with: the column's own dtype, or Int64 codes of ``distinct``.
     distinct : dict or None
-        For looked-up kinds: (type tag, value) of each distinct key -> its code.
+        For looked-up kinds: each distinct key, as :func:`~dpframe.frames.cells.as_key` has it -> its code.
     values : tuple or None
         The keys as Python values; None for a range.
     text : bool
@@ -53,8 +54,8 @@ class KeyColumn:
         """
         assert self.distinct is not None
         try:
-            plain = to_python(cell)
-            return -2 if plain is None else self.distinct.get(tag(plain, text=self.text), -1)
+            key = as_key(cell, text=self.text)
+            return -2 if key is None else self.distinct.get(key, -1)
         except Exception:
             return -1
 
@@ -85,7 +86,7 @@ def key_column(column: Column, values: Sequence[Any]) -> KeyColumn:
 
 
 def _engine_dtype(column: Column, values: list[Any]) -> Any:
-    if column.kind == "period":
+    if column.kind == "period" or isinstance(column.native, Ticks):
         return pl.Int64
     if column.kind == "null":
         dtype = pl.Series(values).dtype if any(v is not None for v in values) else pl.Null
@@ -113,7 +114,7 @@ def to_python(v: Any) -> Any:
     if v is None or v is pd.NA or v is pd.NaT:
         return None
     if isinstance(v, np.datetime64 | np.timedelta64):
-        return None if np.isnat(v) else (pd.Timestamp(v) if isinstance(v, np.datetime64) else pd.Timedelta(v))
+        return None if np.isnat(v) else _pandas_time(v)
     if isinstance(v, np.generic):
         v = v.item()
     if isinstance(v, float):
@@ -125,23 +126,13 @@ def to_python(v: Any) -> Any:
     return v
 
 
-def tag(v: Any, *, text: bool = False) -> Any:
-    """What a looked-up cell or key is compared by: its type and value (1, 1.0 and True are three keys).
-
-    A day is one key whether written as a date or as a datetime at midnight, and, when the listed keys
-    are ``text``, as its ISO text. Raises TypeError for a value that can't be hashed.
-    """
-    if (
-        isinstance(v, dt.datetime)
-        and v.tzinfo is None
-        and v == v.replace(hour=0, minute=0, second=0, microsecond=0)
-    ):
-        v = v.date()
-    if isinstance(v, dt.date) and not isinstance(v, dt.datetime):
-        return ("str", v.isoformat()) if text else ("date", v)
-    name = "datetime" if isinstance(v, dt.datetime) else type(v).__name__
-    hash(v)
-    return (name, v)
+def _pandas_time(v: Any) -> Any:
+    """A Timestamp or Timedelta, where one holds the same; else as it is, which fits no column with a type."""
+    try:
+        held = pd.Timestamp(v) if isinstance(v, np.datetime64) else pd.Timedelta(v)
+        return held if as_key(held, text=False) == as_key(v, text=False) else v
+    except (ValueError, OverflowError):  # out of bounds is a ValueError
+        return v
 
 
 def _same_type(column: Column, values: list[Any]) -> None:
@@ -230,7 +221,7 @@ def _as_datetime(v: Any) -> dt.datetime | None:
 def _ticks(v: Any, unit: str) -> int | None:
     """A Timestamp or Timedelta as a whole number of the column's unit; None if it falls between two."""
     v = v.tz_convert("UTC").tz_localize(None) if getattr(v, "tzinfo", None) is not None else v
-    per_second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     # Exact: the value's own unit may be coarser or finer than the column's.
     own = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[v.unit]
     ticks, rest = divmod(int(v._value) * per_second, own)
@@ -285,8 +276,9 @@ def _coded(column: Column, values: list[Any]) -> KeyColumn:
     codes: list[int | None] = []
     for v in values:
         try:
-            codes.append(None if v is None else distinct.setdefault(tag(v, text=text), len(distinct)))
-        except TypeError:
+            key = as_key(v, text=text)
+            codes.append(None if key is None else distinct.setdefault(key, len(distinct)))
+        except (NoIdentity, OverflowError):
             raise _unfit(column, v) from None
     engine = pl.Series(codes, dtype=pl.Int64)
     return KeyColumn(column.name, column.kind, engine, distinct, tuple(values), text)
