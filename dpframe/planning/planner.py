@@ -128,6 +128,7 @@ class Planner:
         self.rows = bounding.rows if bounding else 1
         self.groups = (bounding.groups or 1) if bounding else 1
         self.fold = self.rows * self.groups if bounding else None
+        self.rows_are_units = bounding is not None and bounding.rows == 1
         self.by_units = self.rows > 1 and request.limits.threshold != "rows"
         self.parts: list[Part] = []
         self.pieces: list[Piece | ChoicePiece] = []
@@ -286,10 +287,11 @@ class Planner:
             layout = next(x for x in laid if x.kind == "units")
             terms, most, counted = layout.rows, 1, self.policy.unit_name
         else:
-            holders = [x for x in laid if x.kind in COUNTING]
+            holders = [x for x in laid if self._holds_rows(x)]
             layout = min(holders, key=lambda x: len(x.coordinates)) if rows else holders[0]
             terms = layout.rows if rows else layout.present
-            most, counted = self.rows * layout.row, "row"
+            units = any(self._counts_rows(a) and not a.counts_rows for a in group)
+            most, counted = self.rows * layout.row, self.policy.unit_name if units else "row"
         where = tuple(i for i, _ in terms)
         noise: Any = self.pieces[where[0]].noise
         least = least_threshold(noise, len(where), most, per_key_delta(keys_delta, self.groups))
@@ -297,15 +299,22 @@ class Planner:
         return compose((event, Event(Fraction(0), keys_delta, Fraction(0), kind="keys")))
 
     def _counts_rows(self, a: Aggregate) -> bool:
-        """Whether any layout that holds the number of rows answers it."""
-        return a.counts_rows
+        """Whether any layout that holds the number of rows answers it.
+
+        Privacy: where one row of a unit counts in a group, rows and units are the same number, and one noise is
+        enough for both; the engine keeps that one row.
+        """
+        return a.counts_rows or (self.rows_are_units and a.families(self.types) == (UNITS,))
+
+    def _holds_rows(self, layout: Layout) -> bool:
+        return layout.kind in COUNTING or (self.rows_are_units and layout.kind == "units")
 
     def _count_rows(self, group: Sequence[Aggregate], laid: list[Layout], first: int) -> None:
         """count(): the mean of all layouts that hold the number of rows, weighted by 1/(number of noises)."""
         counts = [a for a in group if self._counts_rows(a)]
         if not counts:
             return
-        holders = [(first + i, x) for i, x in enumerate(laid) if x.kind in COUNTING]
+        holders = [(first + i, x) for i, x in enumerate(laid) if self._holds_rows(x)]
         total = sum(Fraction(1, len(x.coordinates)) for _, x in holders)
         terms = tuple((i, c / len(x.coordinates) / total) for _, x in holders for i, c in x.rows)
         answer = Linear(terms, integer=True)
@@ -314,21 +323,22 @@ class Planner:
     def _lay_out(self, group: Sequence[Aggregate], thresholded: bool) -> list[tuple[Layout, int, Family]]:
         """Decide the layout of every family, and number its coordinates."""
         families: dict[Family, list[str]] = {}
-        asked = [(f, a.form) for a in group for f in a.families(self.types)]
+        counts = [a for a in group if self._counts_rows(a)]
+        asked = [(f, a.form) for a in group if not self._counts_rows(a) for f in a.families(self.types)]
         for family, form in asked:
             if not _presence(family):
                 families.setdefault(family, []).append(form)
         for family, _ in asked:
             if _presence(family):
                 families.setdefault(_joined(family, families), []).append("present")
-        rows = any(self._counts_rows(a) for a in group)
+        rows = bool(counts)
         counting = rows or (thresholded and not self.by_units)
         forms = {f: widest(x) for f, x in families.items() if f.kind == "column"}
         if counting and forms and all(x in ("sum", "centred") for x in forms.values()):
             # No family holds a count yet. Widening one to a block is cheaper than a piece more.
             forms[min(forms, key=_widening_loss)] = "block"
         if counting and not forms:
-            families[ROWS] = []
+            families[ROWS if all(a.counts_rows for a in counts) else UNITS] = []
         if thresholded and self.by_units:
             families.setdefault(UNITS, [])
         start, laid = len(self.pieces), []
