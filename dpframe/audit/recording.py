@@ -166,6 +166,14 @@ class Recorded(Noise):
         return self.noise.std
 
     @property
+    def rounding(self) -> int:
+        return self.noise.rounding
+
+    @property
+    def drawn_std(self) -> float:
+        return self.noise.drawn_std
+
+    @property
     def mean_abs(self) -> float:
         return self.noise.mean_abs
 

@@ -49,7 +49,11 @@ class Answer(ABC):
 
     @abstractmethod
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
-        """The interval's half-width before anything is asked; None if it depends on ``rows``, not given."""
+        """How far the answer is off at most with ``level``, whatever the data; None if it needs ``rows``, not given."""
+
+    def cases(self, laws: Laws, rows: float, level: float = 0.95) -> tuple[tuple[str, float], ...]:
+        """Half-widths for data that are better than the worst, each with what it assumes of them."""
+        return ()
 
     def calibrated(self, laws: Laws) -> Answer:
         """The same rule, now that the noise is known."""
@@ -118,7 +122,7 @@ class Ratio(Answer):
     """A mean from the cells B of a simplex block: middle + half * (sum of y*B)/max(sum of B, least).
 
     ``places`` are the cells' y: 1 and -1 for (U, V), and -1, 0, 1 for the triple. ``steps`` is what one row adds to the
-    sum of B, ``bounds`` is what the answer is cut to. The interval is
+    sum of B at most, and ``lightest`` the least part of that; ``bounds`` is what the answer is cut to. The interval is
     Fieller's: all tau for which T(tau) = sum of (y - tau)*B is within the noise of that sum, put on
     the column's scale and cut to the bounds.
     """
@@ -130,6 +134,7 @@ class Ratio(Answer):
     middle: Fraction
     half: Fraction
     bounds: Bounds
+    lightest: Fraction = Fraction(1)
 
     def value(self, noisy: Noisy) -> Floats:
         top, n = self._sums(noisy)
@@ -160,20 +165,27 @@ class Ratio(Answer):
         )
 
     def std(self, noisy: Noisy, laws: Laws) -> Floats:
+        """To first order, and never more than the answer can be off: it lies between the bounds, as the exact one."""
         top, n = self._sums(noisy)
         tau = self._tau(top, n)
         spread = sum(((y - tau) * laws[i].std) ** 2 for i, y in zip(self.cells, self.places)) ** 0.5
-        return np.asarray(float(self.half) * spread / np.maximum(n, self.least))
+        return np.asarray(float(self.half) * np.minimum(spread / np.maximum(n, self.least), 1 + np.abs(tau)))
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
-        """At either bound, where it is worst; of a weighted mean, for rows of full weight."""
+        """At either bound, where it is worst; of a weighted mean, for rows of the least weight."""
         if rows is None:
             return None
-        worst = float(self._widths(laws, level)[1][-1])
-        return min(float(self.half) * worst / (rows * self.steps), 2 * float(self.half))
+        return self._error(laws, rows * float(self.lightest), level)
+
+    def cases(self, laws: Laws, rows: float, level: float = 0.95) -> tuple[tuple[str, float], ...]:
+        return () if self.lightest == 1 else (("rows of full weight", self._error(laws, rows, level)),)
 
     def coordinates(self) -> tuple[int, ...]:
         return self.cells
+
+    def _error(self, laws: Laws, full_rows: float, level: float) -> float:
+        worst, most = float(self.half) * float(self._widths(laws, level)[1][-1]), 2 * float(self.half)
+        return min(worst / (full_rows * self.steps), most) if full_rows else most
 
     def _widths(self, laws: Laws, level: float) -> tuple[Floats, Floats]:
         return _fieller_widths(tuple(laws[i] for i in self.cells), self.places, level)

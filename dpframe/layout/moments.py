@@ -1,29 +1,22 @@
 """Answers from second moments: variances, covariances, correlations; and quotients of noisy sums.
 
 Each is a ratio with noise in both parts, or nearly one. Its interval is Fieller's: all v for which
-``top - v*bottom`` is within ``f`` standard deviations of its own noise, a quadratic in v. ``f`` is the larger of
-the normal quantile and the law's own half-width over its standard deviation: sums of several noises have
-tails between the two.
+``top - v*bottom`` is within ``f`` times its own size, a quadratic in v (``mechanisms.combine.width_factor``).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from dpframe.layout.answers import Answer, Laws, Noisy
-from dpframe.mechanisms.base import Floats, Noise
-
-
-def width_factor(laws: tuple[Noise, ...], level: float) -> float:
-    """Half-width over standard deviation, at least, of any sum of multiples of these noises."""
-    own = [law.interval(level) / law.std for law in laws if law.std > 0]
-    return max([NormalDist().inv_cdf((1 + level) / 2), *own])
+from dpframe.mechanisms.base import Floats
+from dpframe.mechanisms.combine import sizes, width_factor
 
 
 def fieller(top: Any, bottom: Any, p: Any, q: Any, r: Any, f: float) -> tuple[Floats, Floats]:
@@ -68,8 +61,9 @@ class Spread(Answer):
         value, scale = self.value(noisy), float(self.scale)
         f = width_factor(tuple(laws[i] for i in self.cells), level)
         s, n, a, b = self._sums(noisy)
-        p, q, r = self._noise(laws, a, b)
-        extra = f**2 * self._shift(laws, self.first, a) * self._shift(laws, self.second, b) / n
+        each = self._sizes(laws)
+        p, q, r = self._noise(each, a, b)
+        extra = f**2 * self._shift(each, self.first, a) * self._shift(each, self.second, b) / n
         low, _ = fieller(s - (0 if self.square else extra), n - self.ddof, p, q, r, f)
         _, high = fieller(s + extra, n - self.ddof, p, q, r, f)
         floor = 0.0 if self.square else -self._cap
@@ -77,25 +71,28 @@ class Spread(Answer):
         return np.minimum(low, value), np.maximum(high, value)
 
     def std(self, noisy: Noisy, laws: Laws) -> Floats:
-        _, n, a, b = self._sums(noisy)
-        p, q, r = self._noise(laws, a, b)
-        v = self.value(noisy) / float(self.scale)
-        spread = np.sqrt(np.maximum(p - 2 * q * v + r * v**2, 0)) / np.maximum(n - self.ddof, 1)
-        return np.asarray(float(self.scale) * spread)
+        """To first order, and never more than the answer can be off."""
+        spread = self._off(noisy, [laws[i].std for i in self.cells])
+        most = np.inf if self.raw else self._cap + (0 if self.square else np.abs(self.value(noisy)))
+        return np.minimum(spread, most)
+
+    def size(self, noisy: Noisy, laws: Laws) -> Floats:
+        """Like ``std``, of the sizes that ``width_factor`` is for."""
+        return self._off(noisy, self._sizes(laws))
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
         """At worst: every value at a bound."""
         if rows is None:
             return None
         f = width_factor(tuple(laws[i] for i in self.cells), level)
-        sd = max(laws[i].std for i in self.cells) / self.steps
+        sd = max(self._sizes(laws)) / self.steps
         second_order = (f * sd) ** 2 * sum((x + 1) ** 2 for x in self.first) / max(rows, 1)
         return min(float(self.scale) * (4 * f * sd + second_order) / max(rows - self.ddof, 1), self._cap)
 
     def usual_error(self, laws: Laws, rows: float, level: float, v: float) -> float:
         """The half-width on columns scaled to [-1, 1], with means 0 and spread ``v``."""
         f = width_factor(tuple(laws[i] for i in self.cells), level)
-        spread = sum(((x - v) * laws[i].std / self.steps) ** 2 for i, x in zip(self.cells, self.product))
+        spread = sum(((x - v) * s / self.steps) ** 2 for s, x in zip(self._sizes(laws), self.product))
         return f * math.sqrt(spread) / max(rows - self.ddof, 1)
 
     def coordinates(self) -> tuple[int, ...]:
@@ -114,19 +111,30 @@ class Spread(Answer):
         s = sum(x * c for x, c in zip(self.product, cells)) - a * b / n
         return np.asarray(s), np.asarray(n), np.clip(a / n, -1, 1), np.clip(b / n, -1, 1)
 
-    def _noise(self, laws: Laws, a: Floats, b: Floats) -> tuple[Any, Any, Any]:
-        """Var of the noise in S - v*n to first order, as p - 2*q*v + r*v**2."""
+    def _off(self, noisy: Noisy, each: Sequence[float]) -> Floats:
+        """The size of the answer, of cells of these sizes, to first order."""
+        _, n, a, b = self._sums(noisy)
+        p, q, r = self._noise(each, a, b)
+        v = self.value(noisy) / float(self.scale)
+        spread = np.sqrt(np.maximum(p - 2 * q * v + r * v**2, 0)) / np.maximum(n - self.ddof, 1)
+        return np.asarray(float(self.scale) * spread)
+
+    def _sizes(self, laws: Laws) -> tuple[float, ...]:
+        return sizes([laws[i] for i in self.cells])
+
+    def _noise(self, each: Sequence[float], a: Floats, b: Floats) -> tuple[Any, Any, Any]:
+        """The square of the size of S - v*n, of cells of these sizes, to first order: p - 2*q*v + r*v**2."""
         p: Any = 0.0
         q: Any = 0.0
         r = 0.0
-        for i, x, y, xy in zip(self.cells, self.first, self.second, self.product):
-            weight, var = xy - a * y - b * x + a * b, (laws[i].std / self.steps) ** 2
+        for size, x, y, xy in zip(each, self.first, self.second, self.product):
+            weight, var = xy - a * y - b * x + a * b, (size / self.steps) ** 2
             p, q, r = p + var * weight**2, q + var * weight, r + var
         return p, q, r
 
-    def _shift(self, laws: Laws, places: tuple[int, ...], mean: Floats) -> Floats:
-        """Standard deviation of the noise in (sum of a column) - mean*n."""
-        total = sum(((x - mean) * laws[i].std / self.steps) ** 2 for i, x in zip(self.cells, places))
+    def _shift(self, each: Sequence[float], places: tuple[int, ...], mean: Floats) -> Floats:
+        """The size of (sum of a column) - mean*n, of cells of these sizes."""
+        total = sum(((x - mean) * size / self.steps) ** 2 for size, x in zip(each, places))
         return np.asarray(np.sqrt(total))
 
 
@@ -149,12 +157,15 @@ class Root(Answer):
         return np.asarray(most * np.minimum(1, most / np.maximum(2 * self.value(noisy), 1e-300)))
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
-        """For values spread evenly between the bounds (variance 1/3 of that of values at the bounds)."""
-        if rows is None:
-            return None
+        """At worst: values that are all alike, where the root is steepest."""
+        of_variance = self.spread.error(laws, rows, level)
+        return None if of_variance is None else math.sqrt(of_variance)
+
+    def cases(self, laws: Laws, rows: float, level: float = 0.95) -> tuple[tuple[str, float], ...]:
         half = math.sqrt(self.spread.scale)
         e = self.spread.usual_error(laws, rows, level, 1 / 3)
-        return min(half * e / (2 * math.sqrt(1 / 3)), half)
+        worst = math.sqrt(self.spread.error(laws, rows, level) or 0)
+        return (("values spread evenly between the bounds", min(half * e / (2 * math.sqrt(1 / 3)), worst)),)
 
     def coordinates(self) -> tuple[int, ...]:
         return self.spread.cells
@@ -178,7 +189,7 @@ class Correlation(Answer):
     def interval(self, noisy: Noisy, laws: Laws, level: float) -> tuple[Floats, Floats]:
         value, f = self.value(noisy), width_factor(tuple(laws[i] for i in self.coordinates()), level)
         c, size, clear = self._parts(noisy)
-        p, r = self._noise(noisy, laws)
+        p, r = self._reach(noisy, laws)
         low, high = fieller(c, size, p, 0.0, r, f)
         low, high = np.where(clear, low, -1.0), np.where(clear, high, 1.0)
         return np.minimum(np.clip(low, -1, 1), value), np.maximum(np.clip(high, -1, 1), value)
@@ -190,10 +201,12 @@ class Correlation(Answer):
         return np.where(clear, np.minimum(spread, 1), 1.0)
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
-        """For independent columns, each spread evenly between its bounds."""
-        if rows is None:
-            return None
-        return min(3 * self.covariance.usual_error(laws, rows, level, 0.0), 1.0)
+        """At worst: of columns that hardly vary a correlation can be anything, at every number of rows."""
+        return 2.0
+
+    def cases(self, laws: Laws, rows: float, level: float = 0.95) -> tuple[tuple[str, float], ...]:
+        usual = min(3 * self.covariance.usual_error(laws, rows, level, 0.0), 1.0)
+        return (("independent columns spread evenly between their bounds", usual),)
 
     def coordinates(self) -> tuple[int, ...]:
         return self.covariance.cells + self.first.cells + self.second.cells
@@ -206,9 +219,15 @@ class Correlation(Answer):
 
     def _noise(self, noisy: Noisy, laws: Laws) -> tuple[Floats, Floats]:
         """Variances of the noise in the covariance, and in the root of both variances."""
+        return self._both(noisy, *(s.std(noisy, laws) for s in (self.covariance, self.first, self.second)))
+
+    def _reach(self, noisy: Noisy, laws: Laws) -> tuple[Floats, Floats]:
+        """The same of their sizes, which ``width_factor`` is for."""
+        return self._both(noisy, *(s.size(noisy, laws) for s in (self.covariance, self.first, self.second)))
+
+    def _both(self, noisy: Noisy, dc: Floats, da: Floats, db: Floats) -> tuple[Floats, Floats]:
         a, b = np.maximum(self.first.value(noisy), 1e-9), np.maximum(self.second.value(noisy), 1e-9)
-        da, db = self.first.std(noisy, laws), self.second.std(noisy, laws)
-        return self.covariance.std(noisy, laws) ** 2, (b / a * da**2 + a / b * db**2) / 4
+        return dc**2, (b / a * da**2 + a / b * db**2) / 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,23 +251,25 @@ class Quotient(Answer):
         value, limit = self.value(noisy), float(self.limit)
         top, n = self._sums(noisy)
         f = width_factor((laws[self.top], laws[self.count]), level)
-        low, high = fieller(
-            top, n, (float(self.unit) * laws[self.top].std) ** 2, 0, laws[self.count].std ** 2, f
-        )
+        of_top, of_count = sizes((laws[self.top], laws[self.count]))
+        low, high = fieller(top, n, (float(self.unit) * of_top) ** 2, 0, of_count**2, f)
         low, high = np.clip(low, -limit, limit), np.clip(high, -limit, limit)
         return np.minimum(low, value), np.maximum(high, value)
 
     def std(self, noisy: Noisy, laws: Laws) -> Floats:
+        """To first order, and never more than the answer can be off."""
         _, n = self._sums(noisy)
-        spread = np.hypot(float(self.unit) * laws[self.top].std, self.value(noisy) * laws[self.count].std)
-        return np.asarray(spread / np.maximum(n, 1))
+        value = self.value(noisy)
+        spread = np.hypot(float(self.unit) * laws[self.top].std, value * laws[self.count].std)
+        return np.asarray(np.minimum(spread / np.maximum(n, 1), float(self.limit) + np.abs(value)))
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
         """At worst: a mean at its limit."""
         if rows is None:
             return None
         f, limit = width_factor((laws[self.top], laws[self.count]), level), float(self.limit)
-        spread = math.hypot(float(self.unit) * laws[self.top].std, limit * laws[self.count].std)
+        of_top, of_count = sizes((laws[self.top], laws[self.count]))
+        spread = math.hypot(float(self.unit) * of_top, limit * of_count)
         return min(f * spread / max(rows, 1), 2 * limit)
 
     def coordinates(self) -> tuple[int, ...]:

@@ -70,6 +70,16 @@ class Noise(Page, ABC):
         """Standard deviation in steps."""
 
     @property
+    def rounding(self) -> int:
+        """The most that ``prepare`` moves an integer, in steps."""
+        return 0
+
+    @property
+    def drawn_std(self) -> float:
+        """Standard deviation in steps of what is drawn, without the rounding before it."""
+        return self.std
+
+    @property
     @abstractmethod
     def mean_abs(self) -> float:
         """E|X| in steps."""

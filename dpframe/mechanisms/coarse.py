@@ -62,10 +62,18 @@ class Coarse(Noise):
         return self.law.cdf(np.floor_divide(np.asarray(k, dtype=np.float64), self.step))
 
     @property
+    def rounding(self) -> int:
+        return self.step // 2
+
+    @property
+    def drawn_std(self) -> float:
+        return self.law.std * self.step
+
+    @property
     def std(self) -> float:
-        """Of the noise and of the rounding before it."""
+        """Of the noise and of the rounding before it, as if an integer were anywhere between two coarse ones."""
         rounding = 0.0 if self.step == 1 else self.step**2 / 12
-        return float(np.sqrt((self.law.std * self.step) ** 2 + rounding))
+        return float(np.sqrt(self.drawn_std**2 + rounding))
 
     @property
     def mean_abs(self) -> float:
@@ -75,4 +83,4 @@ class Coarse(Noise):
 
     def interval(self, level: float) -> int:
         """Holds the exact integer: the rounding's half step is added."""
-        return self.law.interval(level) * self.step + self.step // 2
+        return self.law.interval(level) * self.step + self.rounding

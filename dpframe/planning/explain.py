@@ -169,10 +169,14 @@ def _error(plan: Plan, o: Output, rows: float | None, relative_to: float | None)
     def margin(x: float | None) -> str:
         return _margin(x, relative_to) if o.answer.ranged else _n(x)
 
-    if fixed is not None and sized[0] == fixed:
-        return margin(fixed) + about
-    each = [f"{margin(x)} at {n:,.0f} rows" for n, x in zip(sizes, sized)]
-    return ", ".join(each) + (" a group" if plan.grouped else "") + about
+    def at_sizes(errors: list[float | None]) -> str:
+        each = [f"{margin(x)} at {n:,.0f} rows" for n, x in zip(sizes, errors)]
+        return ", ".join(each) + (" a group" if plan.grouped else "")
+
+    cases = [o.answer.cases(plan.laws, n) for n in sizes]
+    worst = margin(fixed) if fixed is not None and sized[0] == fixed else at_sizes(sized)
+    better = [f"; of {case[0][0]}: {at_sizes([x for _, x in case])}" for case in zip(*cases)]
+    return worst + about + (" at worst" if better else "") + "".join(better)
 
 
 def _margin(error: float | None, relative_to: float | None) -> str:

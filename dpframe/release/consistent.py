@@ -11,8 +11,8 @@ import numpy as np
 
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError
-from dpframe.layout.moments import width_factor
-from dpframe.release.derived import Derived, Ends, Operand, operand
+from dpframe.mechanisms.combine import noise_factor, rounding
+from dpframe.release.derived import Derived, Ends, Operand, operand, weights_of
 from dpframe.statistics.count import CountUnits
 
 
@@ -79,9 +79,12 @@ def consistent(groups: Any, total: Any, *, fits: bool = False) -> Derived:
     value = x + v * (t - x.sum()) / np.where(everything > 0, everything, 1)
     spread = np.sqrt(np.maximum(v - v * v / np.where(everything > 0, everything, 1), 0))
     laws = tuple(o.laws[i] for o in (parts, whole) for i in o.output.answer.coordinates())
+    share = v / np.where(everything > 0, everything, 1)
+    one, all_of = (rounding(tuple((o.laws[i], c) for i, c in weights_of(o).items())) for o in (parts, whole))
+    moved = (1 - share) * one + share * (all_of + (len(x) - 1) * one)
 
     def ends(level: float) -> Ends:
-        w = width_factor(laws, level) * spread
+        w = noise_factor(laws, level) * spread + moved
         return value - w, value + w
 
     return Derived("consistent", parts.keys, value, spread, ends)

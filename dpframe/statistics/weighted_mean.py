@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dpframe.accounting.events import Number
 from dpframe.errors import Arg, InputError, exactly
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer, Ratio
 from dpframe.layout.families import Bounds, Family
+from dpframe.layout.grids import FEW_STEPS
 from dpframe.layout.layouts import Layout
 from dpframe.statistics.base import BOOLEAN, Aggregate, common, one_column, parse_bounds
 from dpframe.statistics.question import AUDIT_BOUNDS, question
@@ -39,7 +41,11 @@ class ClipWMean(Aggregate):
         assert self.bounds is not None
         least = max(1, layout.row >> 10)
         grid = layout.grid
-        return Ratio(layout.cells, layout.places, least, layout.row, grid.middle, grid.half, self.bounds)
+        light, heavy = self.weight_bounds
+        lightest = max(Fraction(0), light / heavy - Fraction(1, FEW_STEPS))  # weights are rounded to the grid
+        return Ratio(
+            layout.cells, layout.places, least, layout.row, grid.middle, grid.half, self.bounds, lightest
+        )
 
     def describe(self) -> str:
         low, high = map(exactly, self.weight_bounds)

@@ -330,4 +330,18 @@ NOISE_FAULTS = (
         "return float(delta) * _SAFE",
         UNKNOWN,
     ),
+    Fault(
+        "a margin of several noises leaves out their rounding to a coarse grid",
+        "mechanisms/coarse.py",
+        "        return self.step // 2\n",
+        "        return 0\n",
+        ("properties/test_margins.py",),
+    ),
+    Fault(
+        "units of several rows are counted by their rows",
+        "planning/planner.py",
+        "self.rows_are_units = bounding is not None and bounding.rows == 1",
+        "self.rows_are_units = bounding is not None",
+        ("unit/planning/test_one_row_units.py",),
+    ),
 )

@@ -277,7 +277,10 @@ def test_spread_of_answers_and_forecasts_where_noise_is_small():
     ends, forecast = release.interval(0.95), release.plan.error(200)
     half = {k: float((ends[f"{k}_high"] - ends[f"{k}_low"]).mean()) / 2 for k in ("v", "s")}
     assert half["v"] <= forecast["v"]
-    assert half["s"] == pytest.approx(forecast["s"], rel=0.15)
+    assert half["s"] <= forecast["s"]
+    root = next(o.answer for o in release.plan.outputs if o.name == "s")
+    ((_, usual),) = root.cases(release.plan.laws, 200)  # of values spread evenly, which these are
+    assert half["s"] == pytest.approx(usual, rel=0.15)
     other = ask(x, c=dp.clip_cov(["x", "y"], B=1), r=dp.clip_corr(["x", "y"], B=1), eps=12)
     for name in ("c", "r"):
         spread = float(np.std(np.asarray(other.value[name])))
