@@ -316,7 +316,7 @@ class Ledger(NearNames):
             )
 
     def failed(self, ticket: Ticket) -> None:
-        """Note that the engine failed, before that is told. The charge stands, and is over.
+        """Note that the engine failed for a ``ticket``, before that is told. The charge stands, and is over.
 
         Privacy: a failure may depend on the data, and whoever asked is told of it. So it is what the charge
         bought, as an answer would be: the same request, asked again, is charged again.

@@ -262,3 +262,15 @@ def test_every_block_of_code_runs():
         if still:
             found[str(path.relative_to(DOCS))] = still
     assert found == NOT_RUN
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted(DOCS.rglob("*.md")), DOCS.parent / "README.md"], ids=lambda p: p.name
+)
+def test_pages_name_no_file_of_the_package(page):
+    """What a user imports has a face: ``dpframe``, ``.typing``, ``.mechanisms``, ``.testing``, ``.audit``, ``.plot``, ``.cli``, ``.ledger``."""
+    text = page.read_text()
+    inner = r"accounting|api|base|budget_plans|display|engine|frames|layout|noise|planning|pipeline|release|session|statistics"
+    assert re.findall(rf"(?:from|import) dpframe\.(?:{inner})\b", text) == []
+    assert re.findall(r"(?:from|import) dpframe\.\w+\.\w+", text) == []
+    assert re.findall(r"auto\w+:: dpframe\.(?!typing|mechanisms|testing|audit|plot)\w+\.\w+", text) == []
