@@ -136,7 +136,6 @@ def test_a_scope_names_the_files_of_a_night(folder):
         ("[budget]", "[bugdet]", "job.toml:4: there is no key 'bugdet' here"),
         ("eps = 0.25", "eps = 2.5", "job.toml:13: nothing is left for it of 1: the other queries take 2.5."),
         ('outputs = "total.csv"', "", "'total' has no outputs"),
-        ("people.parquet", "none.parquet", "job.toml:3: There is no readable file"),
     ],
 )
 def test_a_wrong_file_is_exit_2_and_nothing_is_written(folder, old, new, says):
