@@ -11,7 +11,6 @@ integers are made in floats that hold them and corrected in integers.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from copy import copy
 from functools import reduce
 from operator import and_, mul
 from typing import Any
@@ -55,32 +54,28 @@ class Query:
         return lazy(frame).select(*columns) if columns else lazy(frame)
 
     def texted(
-        self, rows: nw.LazyFrame[Any], names: Sequence[str], new: str, *before: str
+        self, rows: nw.LazyFrame[Any], names: Sequence[str], new: str, cells: Mapping[str, Cell], *first: str
     ) -> nw.LazyFrame[Any]:
-        """``rows`` with one text ``new`` of the texts ``before`` and of the key-like columns and integers ``names``."""
-        words = {n: f"octets_{n}" for n in names if n in self.keyed and self.keyed[n].wordy}
+        """``rows`` with one text ``new``: ``first``, then the columns ``names``, which are ``cells`` or integers."""
+        words = {n: f"octets_{n}" for n in names if n in cells and cells[n].wordy}
         if words:
             rows = self.called(rows, "octets", {octets: n for n, octets in words.items()})
-        parts = [*(nw.lit(b) for b in before), *(part(n, words.get(n)) for n in names)]
+        parts = [*(nw.lit(x) for x in first), *(part(n, words.get(n)) for n in names)]
         return rows.with_columns(text(parts).alias(new)).drop(*words.values())
 
     def called(self, rows: nw.LazyFrame[Any], function: str, columns: Mapping[str, str]) -> nw.LazyFrame[Any]:
         """``rows`` with new columns: a function of the family of one column each."""
         return lazy(self.family.call(rows.to_native(), function, columns))
 
-    def key(self, rows: nw.LazyFrame[Any], names: Sequence[str], new: str) -> nw.LazyFrame[Any]:
+    def key(
+        self, rows: nw.LazyFrame[Any], names: Sequence[str], new: str, cells: Mapping[str, Cell]
+    ) -> nw.LazyFrame[Any]:
         """``rows`` with what they are joined by: the bytes of the text of ``names``.
 
         Privacy: different cells have different bytes, and bytes are compared one by one; under a collation the texts
         "-1" and "1" may be equal.
         """
-        return self.called(self.texted(rows, names, "whole"), "bytes", {new: "whole"}).drop("whole")
-
-    def told_by(self, cells: Mapping[str, Cell]) -> Query:
-        """A query of the same engine with other key-like columns."""
-        other = copy(self)
-        other.keyed = dict(cells)
-        return other
+        return self.called(self.texted(rows, names, "whole", cells), "bytes", {new: "whole"}).drop("whole")
 
     def counts(self, ask: Ask) -> Counts:
         """Count rows and present cells and add up steps and their products, per group, each unit within its bounds.
@@ -123,7 +118,7 @@ class Query:
 
     def _listed(self, found: nw.LazyFrame[Any], keys: KeyTable) -> nw.LazyFrame[Any]:
         """The lines of listed keys, with the place of theirs as ``code``."""
-        found = self.key(found, [*self.by], "key")
+        found = self.key(found, [*self.by], "key", self.by)
         return found.join(key_table(self, [*self.by.values()], keys), on="key", how="inner")
 
     def _sent(self, found: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
@@ -183,7 +178,7 @@ def key_table(query: Query, cells: Sequence[Cell], keys: KeyTable) -> nw.LazyFra
     table = told(query, columns)
     read = (c.read(nw.col(n)).alias(n) for n, c in zip(names, cells))
     table = table.select(*read, nw.col("code").cast(nw.Int64))
-    return query.told_by(dict(zip(names, cells))).key(table, names, "key").select("key", "code")
+    return query.key(table, names, "key", dict(zip(names, cells))).select("key", "code")
 
 
 def told(query: Query, columns: Mapping[str, Sequence[str | None]]) -> nw.LazyFrame[Any]:
@@ -209,7 +204,7 @@ def keep_least(
     rows: nw.LazyFrame[Any], query: Query, within: Sequence[str], of: Sequence[str], most: int, salt: int
 ) -> nw.LazyFrame[Any]:
     """Rows whose ``of`` is one of the ``most`` that rank lowest in their ``within``, by salted hash, then by text."""
-    rows = query.called(query.texted(rows, of, "text", str(salt)), "md5", {"hash": "text"})
+    rows = query.called(query.texted(rows, of, "text", query.keyed, str(salt)), "md5", {"hash": "text"})
     rows = rows.with_columns(nw.concat_str("hash", "text", separator="|").alias("text"))
     ranked = query.called(rows, "bytes", {"order": "text"})
     ranked = ranked.with_columns(nw.col("order").rank("dense").over(*within).alias("rank"))

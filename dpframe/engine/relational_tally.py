@@ -61,7 +61,7 @@ def tally(source: Any, t: Tally, ask: Ask) -> Tallied:
     if groups is None:
         rows = rows.with_columns(integer(0).alias("code"))
     else:
-        rows = query.key(rows, [*query.by], "key")
+        rows = query.key(rows, [*query.by], "key", query.by)
         rows = rows.join(key_table(query, [*query.by.values()], groups), on="key", how="inner")
         if ask.chosen is not None and listed:
             rows = choose_groups(rows, query, ask.chosen, ask.salt)
@@ -70,7 +70,7 @@ def tally(source: Any, t: Tally, ask: Ask) -> Tallied:
     elif not isinstance(t.how, Among):  # there, missing is a bin when it is listed
         rows = rows.drop_nulls("bin")
     if isinstance(t.how, Among):
-        rows = query.key(rows, ["among"], "said")
+        rows = query.key(rows, ["among"], "said", query.keyed)
         candidates = key_table(query, [source.cell(t.column)], t.how.keys)
         candidates = candidates.select(nw.col("key").alias("said"), nw.col("code").alias("bin"))
         rows = rows.join(candidates, on="said", how="inner")
