@@ -85,7 +85,7 @@ def _answered(
     that fails (out of memory and too deep a recursion included) is told of, so its charge is over, with a ledger
     and a request_id as without: whether it fails may depend on the data, and each asking is paid.
     """
-    receipt = charging.charge(session, plan.charge, label, source.identity, request_id)
+    receipt = charging.charge(session, plan.charge, label, request_id)
     failure: type[BaseException] | None = None
     noisy = keys = found = told = None
     draw = secrets.token_hex(16)

@@ -150,7 +150,7 @@ def make_partition(
     check_strict(payer, source)
     paid = payer._paid
     with uninterrupted():  # but for the engine's work
-        receipt = charging.charge(payer, charge, label, source.identity) if table.size else None
+        receipt = charging.charge(payer, charge, label) if table.size else None
         if receipt is not None:
             paid = [*paid, *receipt.tickets]
         try:

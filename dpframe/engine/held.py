@@ -21,7 +21,3 @@ class Held:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")
-
-    @property
-    def identity(self) -> int:
-        return id(self._frame)

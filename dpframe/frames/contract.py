@@ -239,11 +239,6 @@ class Source(Protocol):
     part_of: Any  # the session of the part of a partition that this is, or None
     lacks: Mapping[str, str]  # what can't be asked of it ("parts", "units", "distinct"), and why
 
-    @property
-    def identity(self) -> int:
-        """Tells frame objects apart; two questions about one object are likely about the same data."""
-        ...
-
     def names(self) -> list[Hashable]:
         """Column names, for messages and hints."""
         ...

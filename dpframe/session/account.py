@@ -31,7 +31,6 @@ class Entry:
     private: bool
     closes: bool  # whether this charge ended the adding up of eps
     event: Event  # as it was asked for; ``cost`` is what it was charged as
-    frame: int = 0  # which frame object it was asked of
     replayed: bool = False  # whether the answer was paid for and stored earlier
     release: Release | None = field(default=None, repr=False)
 

@@ -26,9 +26,7 @@ from dpframe.session.session import Session
 log = logging.getLogger("dpframe")
 
 
-def charge(
-    session: Session, asked: Charge, label: str | None, frame: int = 0, request_id: str | None = None
-) -> Receipt:
+def charge(session: Session, asked: Charge, label: str | None, request_id: str | None = None) -> Receipt:
     """Charge ``session`` and those it stands in, or none of them.
 
     Raises
@@ -42,9 +40,9 @@ def charge(
                 chain = session._payers()
                 owed = _resumed(session, asked, chain, request_id)
                 if any(s._ledger is not None for s in chain):
-                    return _with_ledgers(chain, asked, label, frame, request_id, owed)
+                    return _with_ledgers(chain, asked, label, request_id, owed)
                 if owed is not None:
-                    return Receipt(_go_on(session, asked, owed, label, frame, None), owed.time)
+                    return Receipt(_go_on(session, asked, owed, label, None), owed.time)
                 if request_id is not None:
                     raise InputError(
                         Arg("request_id"),
@@ -52,7 +50,7 @@ def charge(
                         hint=Call("dp.Session", ledger="budget.db"),
                     )
                 after = _grants(chain, asked, label)
-                return _record(chain, asked, label, frame, Receipt([], dt.datetime.now(dt.UTC)), after)
+                return _record(chain, asked, label, Receipt([], dt.datetime.now(dt.UTC)), after)
         except Busy as busy:
             log.info("Request %r is being answered by somebody else; waiting.", busy.request_id)
             with interruptible():
@@ -82,12 +80,12 @@ def _resumed(
 
 
 def _go_on(
-    session: Session, asked: Charge, owed: Receipt, label: str | None, frame: int, request_id: str | None
+    session: Session, asked: Charge, owed: Receipt, label: str | None, request_id: str | None
 ) -> list[tuple[Session, Entry]]:
     """The lines that an interrupted call left, for the one that goes on with it. Once."""
     del session._owed[asked.same, request_id]
     for _, entry in owed.entries:
-        entry.label, entry.frame = label or entry.label, frame
+        entry.label = label or entry.label
         entry.private = entry.private and source.is_private()
     return owed.entries
 
@@ -96,7 +94,6 @@ def _with_ledgers(
     chain: tuple[Session, ...],
     asked: Charge,
     label: str | None,
-    frame: int,
     request_id: str | None,
     owed: Receipt | None,
 ) -> Receipt:
@@ -132,14 +129,14 @@ def _with_ledgers(
             after = _grants(chain, asked, label)
     first = tickets[0][1]
     if owed is not None and goes_on:
-        entries = _go_on(chain[0], asked, owed, label, frame, request_id)
+        entries = _go_on(chain[0], asked, owed, label, request_id)
         return Receipt(entries, first.time, tickets=tickets)
     if replayed:
         log.info("Request %r was answered on %s; that answer is returned.", request_id, first.released_at)
         receipt = Receipt([], first.time, first.stored, first.released_at, first.head.text, first.version)
     else:
         receipt = Receipt([], first.time, tickets=tickets)
-    return _record(chain, asked, label, frame, receipt, after)
+    return _record(chain, asked, label, receipt, after)
 
 
 def _claim(asked: Charge, label: str | None) -> Callable[[str | None], Claim]:
@@ -178,11 +175,8 @@ def _record(
     chain: tuple[Session, ...],
     asked: Charge,
     label: str | None,
-    frame: int,
     receipt: Receipt,
     after: list[State | None],
 ) -> Receipt:
-    receipt.entries = [
-        (s, s._record(state, asked, label, receipt.time, frame)) for s, state in zip(chain, after)
-    ]
+    receipt.entries = [(s, s._record(state, asked, label, receipt.time)) for s, state in zip(chain, after)]
     return receipt

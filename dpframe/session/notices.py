@@ -16,7 +16,11 @@ _ID = re.compile(
 
 
 def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
-    """Tell the analyst what they may not expect. Depends on calls and schema, never on cells."""
+    """Tell the analyst what they may not expect.
+
+    Privacy: depends on calls and schema, never on cells, nor on where an object happens to lie in memory. A question
+    that is repeated is told of at the 2nd, 10th, 100th, ... time, in the same words for the same calls.
+    """
     if not session._limited and not session._said:
         session._said = True
         warn(
@@ -31,12 +35,13 @@ def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
             hint=("a larger ", Arg("delta_calls"), ", or ", Arg("mechanism", "laplace")),
         )
     if entry.repeat_of is not None and session._limited:
-        same = [e for e in session._entries if entry.repeat_of in (e.repeat_of, e.index)]
-        if len(same) == 2 or sum(e.frame == entry.frame for e in same) > 1:
+        times = sum(entry.repeat_of in (e.repeat_of, e.index) for e in session._entries)
+        if times == 2 or (times >= 10 and times == 10 ** (len(str(times)) - 1)):
             warn(
-                f"{entry.question} is asked for the {len(same)}{_suffix(len(same))} time in this session and was charged"
-                " again.",
+                f"{entry.question} is asked for the {times}{'nd' if times == 2 else 'th'} time in this session and was"
+                " charged again.",
                 *_first_answer(session, entry.repeat_of),
+                " Filters of one frame are asked at one cost together by groupby(...) or partition_by(...).",
             )
     if session._policy.unit is None and not session._warned_id:
         found = next((str(x) for x in names if isinstance(x, str) and _ID.search(x)), None)
@@ -55,7 +60,3 @@ def _first_answer(session: Session, index: int) -> tuple[Piece, ...]:
         return ()
     rest = "; if it was of the same data, read that instead (if of another filter, ignore this)."
     return (" The first answer is ", answer, rest)
-
-
-def _suffix(n: int) -> str:
-    return "th" if 10 <= n % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")

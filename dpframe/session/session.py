@@ -309,9 +309,7 @@ class Session(Page, NearNames):
         around = tuple(s for s in around if s is not self._whole and s._pid == self._pid)
         return tuple(dict.fromkeys((self, *self._outer, *around)))
 
-    def _record(
-        self, state: State | None, charge: Charge, label: str | None, now: dt.datetime, frame: int
-    ) -> Entry:
+    def _record(self, state: State | None, charge: Charge, label: str | None, now: dt.datetime) -> Entry:
         """Add a line to the account; ``state`` is None for an answer that was paid for before."""
         replayed = state is None
         state = self._state if state is None else state
@@ -336,7 +334,6 @@ class Session(Page, NearNames):
             source.is_private(),
             closes,
             charge.event,
-            frame,
             replayed,
         )
         self._charges += 1

@@ -74,9 +74,9 @@ FAULTS = (
     Fault(
         "the charge comes after the data",
         "pipeline.py",
-        "    receipt = charging.charge(session, plan.charge, label, source.identity, request_id)\n",
+        "    receipt = charging.charge(session, plan.charge, label, request_id)\n",
         "    _exact(plan, source, 1)\n"
-        "    receipt = charging.charge(session, plan.charge, label, source.identity, request_id)\n",
+        "    receipt = charging.charge(session, plan.charge, label, request_id)\n",
         SESSION,
     ),
     Fault(
@@ -202,8 +202,8 @@ FAULTS = (
     Fault(
         "a replayed answer looks like a new one",
         "session/session.py",
-        "            frame,\n            replayed,\n        )",
-        "            frame,\n            False,\n        )",
+        "            charge.event,\n            replayed,\n        )",
+        "            charge.event,\n            False,\n        )",
         LEDGER,
     ),
     # ---- strict sessions ----

@@ -179,8 +179,30 @@ def test_a_repeat_is_charged_and_names_the_first_answer():
         assert s["q1"].value is first
         assert s.last.value is second
         assert s.report()["repeat_of"].to_list() == [None, 0]
-        with pytest.warns(dp.DPWarning, match="3rd time"):
-            DF.dp.count(eps=0.1)
+
+
+def repeats(frames) -> list[str]:
+    """The warnings of one question, asked of each frame in turn."""
+    with warnings.catch_warnings(record=True) as said, dp.Session(eps=10**6):
+        warnings.simplefilter("always")
+        for frame in frames:
+            frame.dp.count(eps=0.1)
+    return [str(w.message) for w in said]
+
+
+def test_repeats_are_told_at_the_2nd_10th_and_100th_time_whatever_the_objects_are():
+    """A function of the calls: in 0.1.0 it depended on where freed frames had lain, and came every time."""
+    same = repeats(DF for _ in range(120))
+    filters = repeats(DF.filter(pl.col("x") > i) for i in range(120))
+    kept = repeats([DF.filter(pl.col("x") > i) for i in range(120)])
+    assert same == filters == kept == repeats(DF.lazy() for _ in range(120))
+    assert [next(n for n in ("2nd", "10th", "100th") if f"the {n} time" in x) for x in same] == [
+        "2nd",
+        "10th",
+        "100th",
+    ]
+    assert all("groupby(...)" in x and "partition_by(...)" in x for x in same)
+    assert len({x.replace("2nd", "10th").replace("100th", "10th") for x in same}) == 1
 
 
 def test_a_repeat_without_a_label_names_its_place():
