@@ -244,6 +244,10 @@ class UnknownName(InputError, AttributeError):
     """A verb that dpframe does not have."""
 
 
+class NothingYet(InputError, AttributeError):
+    """What an object will have, and has not yet: ``hasattr`` says so, and tools that list attributes go on."""
+
+
 class NearNames:
     """A public object: an attribute that it does not have is answered with the nearest names."""
 
@@ -331,6 +335,21 @@ def exactly(x: Fraction) -> str:
         return str(x.numerator)
     digits = repr(float(x))
     return text if "/" in text and Fraction(digits) != x else digits
+
+
+def check_text(value: str, name: str) -> str:
+    """``value``, or InputError for text that no file can hold: half a character (a lone surrogate)."""
+    if printable(value) != value:
+        raise InputError(
+            f"{name}={printable(value)!r} holds half a character (a lone surrogate), which can't be written.",
+            hint=f"{name}=text.encode('utf-8', 'replace').decode()",
+        )
+    return value
+
+
+def printable(text: str) -> str:
+    """Text as it can be written: half characters by their code."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def warn(*said: Piece, hint: Hint = None) -> None:

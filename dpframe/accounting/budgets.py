@@ -8,7 +8,7 @@ from typing import Any
 from dpframe.accounting.events import rational
 from dpframe.accounting.filter import ACCOUNTANTS, Budget
 from dpframe.accounting.renyi import chosen_order
-from dpframe.errors import Arg, Call, InputError, InPython, did_you_mean, wrong_type
+from dpframe.errors import Arg, Call, InputError, InPython, check_text, did_you_mean, wrong_type
 
 
 def read_unit(unit: Any) -> tuple[str, ...] | None:
@@ -24,6 +24,7 @@ def read_unit(unit: Any) -> tuple[str, ...] | None:
             raise wrong_type(
                 Arg("unit"), f" takes column names, not a {type(n).__name__}.", hint=Arg("unit", "user_id")
             )
+        check_text(n, "unit")
     return names
 
 

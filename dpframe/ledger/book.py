@@ -27,7 +27,17 @@ from dpframe.accounting.events import Cost, Number, least
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import NEIGHBORS, Policy
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import Arg, Call, Code, InputError, InPython, LedgerError, NearNames, did_you_mean
+from dpframe.errors import (
+    Arg,
+    Call,
+    Code,
+    InputError,
+    InPython,
+    LedgerError,
+    NearNames,
+    check_text,
+    did_you_mean,
+)
 from dpframe.ledger import granting, locks
 from dpframe.ledger.declaration import (
     FORMAT,
@@ -215,6 +225,7 @@ class Ledger(NearNames):
             return
         if not isinstance(scope, str) or not scope:
             raise InputError(Arg("scope", scope), " must be text.", hint=Arg("scope", "2026-11-29"))
+        check_text(scope, "scope")
         if self.per_scope is None and self.window is None:
             raise InputError(
                 f"The ledger {self.path} was declared without scopes, so ",

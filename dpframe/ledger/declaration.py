@@ -15,6 +15,7 @@ from dpframe.errors import Arg, Call, InputError, did_you_mean
 FORMAT = 1
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _MICROSECOND = dt.timedelta(microseconds=1)
+_LONGEST = dt.timedelta(days=365_250)  # "now" less a window is a date of the calendar
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,12 @@ def read_window(given: Any) -> int | None:
         raise InputError(Arg("window", given), " must be text or a timedelta.", hint=hint)
     if length <= dt.timedelta(0):
         raise InputError(Arg("window", given), " must be longer than nothing.", hint=hint)
+    if length > _LONGEST:
+        raise InputError(
+            Arg("window", given),
+            " is longer than a thousand years.",
+            hint=("leave ", Arg("window"), " out: the budget is then for life"),
+        )
     return length // _MICROSECOND
 
 

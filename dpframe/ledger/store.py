@@ -13,7 +13,7 @@ import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
-from dpframe.errors import Arg, Call, InputError, LedgerError, wrong_type
+from dpframe.errors import Arg, Call, InputError, LedgerError, check_text, wrong_type
 from dpframe.ledger import anchor
 from dpframe.ledger.declaration import Declaration
 from dpframe.ledger.rows import Row, broken, digest, encode, make
@@ -287,6 +287,10 @@ def place_of(path: str | os.PathLike[str], name: str) -> str:
         )
     if not os.fspath(path) or "\0" in os.fspath(path):
         raise InputError(Arg(name, os.fspath(path)), " is no path.", hint=Arg(name, "budget.db"))
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        check_text(os.fspath(path), name)
     return os.path.realpath(path)
 
 

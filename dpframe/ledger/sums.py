@@ -25,6 +25,7 @@ import polars as pl
 from dpframe.accounting.claims import Head
 from dpframe.accounting.events import Cost, Event
 from dpframe.accounting.filter import Budget, State
+from dpframe.errors import printable
 from dpframe.ledger.declaration import Declaration
 from dpframe.ledger.rows import Broken, Row, decode, read_time
 
@@ -255,14 +256,14 @@ class Sums:
     def in_window(self, charged: Charged, now: dt.datetime) -> bool:
         """Whether a charge still counts at ``now``."""
         window = self.declaration.window_length
-        return window is None or charged.active > now - window
+        return window is None or charged.active > _before(now, window)
 
     def _window_at(self, now: dt.datetime) -> tuple[int, State]:
         """Where the window that ends at ``now`` begins in the timeline, and what it holds."""
         window = self.declaration.window_length
         assert window is not None
         start, state = self._window
-        begins = bisect.bisect_right(self._times, now - window)
+        begins = bisect.bisect_right(self._times, _before(now, window))
         if begins >= start and all(c.place >= begins for c in self._active[start:begins]):
             return begins, state  # nothing but places that were given up has left
         state = State()
@@ -271,6 +272,14 @@ class Sums:
             if charged.place == place:
                 state = state.after(charged.events["total"], charged.name)  # granted within a larger window
         return begins, state
+
+
+def _before(now: dt.datetime, window: dt.timedelta) -> dt.datetime:
+    """When the window that ends at ``now`` began; the first day of the calendar for one that is older."""
+    try:
+        return now - window
+    except OverflowError:
+        return dt.datetime.min.replace(tzinfo=dt.UTC)
 
 
 def advance(budget: Budget, state: State, event: Event, name: str) -> State:
@@ -307,7 +316,8 @@ def as_frame(entries: Sequence[LedgerEntry]) -> pl.DataFrame:
         )
         for e in entries
     ]
-    return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
+    texts = [[printable(x) if isinstance(x, str) else x for x in row] for row in rows]
+    return pl.DataFrame(texts, schema=_COLUMNS, orient="row")
 
 
 _TIME = pl.Datetime("us", "UTC")

@@ -13,7 +13,7 @@ import polars as pl
 from dpframe.accounting.events import Cost, Event
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Policy
-from dpframe.errors import InPython
+from dpframe.errors import InPython, printable
 from dpframe.release.release import Release
 
 
@@ -148,7 +148,7 @@ def as_frame(entries: Sequence[Entry]) -> pl.DataFrame:
         (
             e.index,
             e.label,
-            e.question,
+            printable(e.question),
             None if e.cost.eps is None else float(e.cost.eps),
             float(e.cost.delta),
             None if e.cost.rho is None else float(e.cost.rho),

@@ -17,7 +17,7 @@ from dpframe.accounting.filter import State
 from dpframe.accounting.policy import Charge
 from dpframe.accounting.refusals import exceeded
 from dpframe.base.signals import interruptible
-from dpframe.errors import Arg, Call, InputError
+from dpframe.errors import Arg, Call, InputError, check_text
 from dpframe.noise import source
 from dpframe.session import session as sessions
 from dpframe.session.account import Entry, Receipt
@@ -34,6 +34,9 @@ def charge(session: Session, asked: Charge, label: str | None, request_id: str |
     BudgetExceeded, NoSession, InputError, LedgerError
         Nothing was charged.
     """
+    for text, name in ((label, "label"), (request_id, "request_id")):
+        if isinstance(text, str):
+            check_text(text, name)
     while True:
         try:
             with sessions._lock:

@@ -34,6 +34,7 @@ from dpframe.errors import (
     LedgerError,
     NearNames,
     NoSession,
+    NothingYet,
     did_you_mean,
     wrong_type,
 )
@@ -397,7 +398,7 @@ class Session(Page, NearNames):
         With a ledger: the least that the session's own cap and the ledger's budgets leave.
         """
         if not self._limited:
-            raise InputError(
+            raise NothingYet(
                 "The ambient session has no limit.", hint=("with ", Call("dp.Session", eps=1), " as s: ...")
             )
         if self._split:
@@ -427,7 +428,7 @@ class Session(Page, NearNames):
         """The newest release."""
         kept = self.releases
         if not kept:
-            raise InputError(
+            raise NothingYet(
                 "Nothing has been released in this session yet.",
                 hint=("with s: ", Call("df.dp.count", eps=0.1)),
             )
