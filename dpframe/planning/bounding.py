@@ -1,18 +1,13 @@
-"""Units: whose rows belong together, and how many of them count."""
+"""How much of a unit counts: the bounds on its rows and groups that a call states, checked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from dpframe.accounting.policy import Limits, Policy
 from dpframe.errors import Arg, Call, InputError
-from dpframe.frames.columns import Column
 from dpframe.frames.contract import Bounding
 from dpframe.frames.keys import KeyTable
-from dpframe.planning.plan import Plan
-
-TEXT = ("string", "enum", "categorical", "object")
 
 
 def make_bounding(
@@ -87,63 +82,3 @@ def make_bounding(
         )
     groups = groups or 1
     return Bounding(policy.unit, rows, groups if keys is None else min(groups, max(1, keys.size)))
-
-
-def bytes_per_pair(columns: Sequence[Column], numbers: int) -> int:
-    """Memory that bounding units takes for each pair of unit and group, in bytes.
-
-    Parameters
-    ----------
-    columns
-        What a pair is known by: the unit's columns, the grouping columns, and of a tally the value or bin.
-    numbers
-        How many integers are added up for it.
-
-    A law that stays above what was measured on Polars' streaming engine with 0.4 and 1.6 million pairs (0 to 4 means,
-    one and two unit columns, ids of 20 letters): 0.65 to 0.95 of it, and some 50 MB once.
-    """
-    text = sum(c.kind in TEXT for c in columns)
-    return 100 + 24 * len(columns) + 64 * text + 16 * numbers
-
-
-def bytes_per_row(columns: Sequence[Column], numbers: int) -> int:
-    """Memory that Polars takes for a row of a pair that it holds already, in bytes.
-
-    With many pairs it keeps what it has added up of a few rows at a time until the end: 36 to 43 bytes a row were
-    measured where this says 80. Of a lazy frame it is asked for so many rows at a time as there are pairs, at
-    least 4 million (``engine.pairs``): 24 and 72 million rows of 4.4 million pairs took 386 and 393 bytes a pair.
-    """
-    text = sum(c.kind in TEXT for c in columns)
-    return 16 * (len(columns) + numbers) + 30 * text
-
-
-def memory_text(plan: Plan, rows: float | None, units: float | None) -> str | None:
-    """What bounding units takes, in words: so much for each pair of unit and group, and for each value of one.
-
-    ``rows`` and ``units`` are public guesses of how many are in a group; of listed groups.
-    """
-    if plan.bounding is None:
-        return None
-    types = {c.name: c for c in plan.columns}
-    known = [*(types[u] for u in plan.bounding.unit), *plan.by]
-    unit, groups = plan.policy.unit_name, 1 if plan.keys is None else plan.keys.size
-    each: dict[str, None] = {}
-    least = most = 0.0  # in a group: with the guesses there are, and with every row
-    pairs = min((x for x in (rows, units) if x is not None), default=0.0)
-    if plan.summed:
-        numbers = 1 + sum(1 + len(m.products) for m in plan.measures)
-        size, further = bytes_per_pair(known, numbers), bytes_per_row(known, numbers)
-        what = f"{unit} and group" if plan.grouped else unit
-        each[f"{size:,} bytes a {what} (on Polars {further} more for each further row that is held)"] = None
-        least += size * pairs
-        most += further * ((rows or 0) - pairs)
-    for t in plan.tallies:
-        size = bytes_per_pair([*known, types[t.column]], 1)
-        each[f"{size:,} bytes a {unit}{', group' if plan.grouped else ''} and value of {t.column}"] = None
-        most += size * (rows or 0)
-    text = f"about {' and '.join(each)}, as many as the data have"
-    if (plan.grouped and plan.keys is None) or not pairs or (rows is None and plan.tallies):
-        return text
-    if rows is None:
-        return f"{text}; {least * groups / 1e9:,.3g} GB and further rows"
-    return f"{text}; at most {(least + most) * groups / 1e9:,.3g} GB"

@@ -9,7 +9,7 @@ from typing import Any
 from dpframe.accounting.events import Cost
 from dpframe.accounting.forecast import Forecast
 from dpframe.base.html import Page
-from dpframe.planning.bounding import memory_text
+from dpframe.planning.memory import memory_text
 from dpframe.planning.pieces import Output
 from dpframe.planning.plan import Plan, bounding_text
 

@@ -5,16 +5,19 @@ No noise is drawn here: pieces say what of the exact counts a draw is for, and `
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from dpframe.accounting.events import Event
+from dpframe.errors import Call, InputError
+from dpframe.frames.columns import Column
 from dpframe.frames.contract import Counts, Ints
 from dpframe.layout.answers import Answer
 from dpframe.layout.layouts import BinCounts, Coordinate, Layout
+from dpframe.layout.tables import Index
 from dpframe.mechanisms.auto import RunnerUp
 from dpframe.mechanisms.base import Noise
 from dpframe.mechanisms.choosers import Chooser
@@ -110,3 +113,24 @@ class Part:
     fused: int
     event: Event  # of all parts that share the noise's budget
     runner_up: RunnerUp | None = None  # what ``auto`` would have taken else
+
+
+def index_of(outputs: Sequence[Output], types: Mapping[Hashable, Column], *, alone: bool) -> Index | None:
+    """The rows that the answer has in every group, if it is a table in itself."""
+    for o in outputs:
+        verb, column = o.question.verb, o.question.column
+        index = None if column is None else o.question.table(o.answer.coordinates()[0], types[column])
+        if index is None:
+            continue
+        if not alone:
+            raise InputError(
+                f"{verb}({column!r}) has several rows of its own and can't stand beside other answers.",
+                hint=(
+                    "ask it alone: ",
+                    Call(f"df.dp.{verb}", column, ...),
+                    ", or ",
+                    Call(f"{verb}", column, ..., on=Call("df.dp.groupby", ...)),
+                ),
+            )
+        return index
+    return None

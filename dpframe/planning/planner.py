@@ -19,13 +19,12 @@ from dpframe.frames.contract import Bounding, Measure, require
 from dpframe.layout.answers import Linear
 from dpframe.layout.families import ROWS, UNITS, Family, bins_layout, distinct_layout, lay_out, widest
 from dpframe.layout.layouts import Layout
-from dpframe.layout.tables import Index
 from dpframe.mechanisms.auto import Asked, choose, worst
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Reach
 from dpframe.mechanisms.thresholds import KeySelection, Threshold, least_threshold, per_key_delta
 from dpframe.planning.bounding import make_bounding
-from dpframe.planning.pieces import ChoicePiece, Output, Part, Piece
+from dpframe.planning.pieces import ChoicePiece, Output, Part, Piece, index_of
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import Request, by_target, check_numbers, grouping, output_names
 from dpframe.statistics.base import Aggregate
@@ -85,7 +84,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         planner.add(group, target, thresholded=unknown and not planner.events)
     if any(t.distinct for t in planner.tallies):
         require(source, "distinct", "n_unique")
-    index = _index(request, planner.outputs, types)
+    index = index_of(planner.outputs, types, alone=len(request.aggregates) == 1)
     selection = None if request.aggregates else planner.select_keys(request.target)
     outputs = tuple(sorted(planner.outputs, key=lambda o: names.index(o.name)))
     one = len(outputs) == 1 or (bool(outputs) and request.aggregates[0].pair)
@@ -392,24 +391,3 @@ def _widening_loss(family: Family) -> float:
     low, high = map(float, family.bounds[0])
     scale = max(abs(low), abs(high))
     return float(np.hypot(low / scale, high / scale))
-
-
-def _index(request: Request, outputs: Sequence[Output], types: Mapping[Hashable, Column]) -> Index | None:
-    """The rows that the answer has in every group, if it is a table in itself."""
-    for o in outputs:
-        verb, column = o.question.verb, o.question.column
-        index = None if column is None else o.question.table(o.answer.coordinates()[0], types[column])
-        if index is None:
-            continue
-        if len(request.aggregates) > 1:
-            raise InputError(
-                f"{verb}({column!r}) has several rows of its own and can't stand beside other answers.",
-                hint=(
-                    "ask it alone: ",
-                    Call(f"df.dp.{verb}", column, ...),
-                    ", or ",
-                    Call(f"{verb}", column, ..., on=Call("df.dp.groupby", ...)),
-                ),
-            )
-        return index
-    return None

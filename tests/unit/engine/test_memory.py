@@ -12,7 +12,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.frames.columns import Column
-from dpframe.planning.bounding import bytes_per_pair
+from dpframe.planning.memory import bytes_per_pair
 
 
 def memory(bound, **guess) -> str:
