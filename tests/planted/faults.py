@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from planted.fault import LEDGER, SESSION, Fault
+from planted.interval_faults import INTERVAL_FAULTS
 from planted.noise_faults import NOISE_FAULTS
 
 FAULTS = (
     *NOISE_FAULTS,
+    *INTERVAL_FAULTS,
     # ---- budgets ----
     Fault(
         "a budget is compared before the charge is added",

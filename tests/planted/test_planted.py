@@ -37,3 +37,11 @@ def test_a_fault_fits_its_file(fault):
 def test_a_fault_without_one_place_is_refused(text):
     with pytest.raises(ValueError, match="not once"):
         Fault("twice", "layout.py", "twice", "once", ()).planted_in(text)
+
+
+def test_every_file_of_tests_can_be_read_in_one_sitting_and_has_a_name_of_its_own():
+    """pytest takes two files of one name for one module."""
+    files = [p for p in TESTS.rglob("*.py") if "__pycache__" not in p.parts]
+    assert not [p.name for p in files if len(p.read_text().splitlines()) > 600]
+    names = [p.name for p in files if p.name.startswith("test_")]
+    assert len(set(names)) == len(names)

@@ -76,14 +76,14 @@ def test_of_units_with_four_keys_of_their_own_no_more_are_betrayed_than_delta_al
 def test_values_of_found_groups_are_noisy_and_unlike_each_other(quiet, kind):
     """300 groups of 1,000 rows at eps = .1: a noise of scale 10 that all share, or of none, has another spread.
 
-    The sample mean of |noise| has relative standard error .058; 40 % is 7 of them.
+    A sample mean of 300 exponentials is 50 % too large with a probability below 1e-12 (Chernoff), 40 % too small below 1e-14.
     """
     frame = as_kind(kind, pl.DataFrame({"k": np.repeat(np.arange(300), 1000)}))
     with dp.Session(eps=10**6, delta=0.5):
         table = frame.dp.groupby("k").count(eps=0.1, delta=1e-6, mechanism="laplace")
     noise = np.asarray(table["count"]) - 1000
     assert len(noise) == 300
-    assert 6 < np.abs(noise).mean() < 14
+    assert 6 < np.abs(noise).mean() < 15
     assert len(set(noise.tolist())) > 20
 
 
