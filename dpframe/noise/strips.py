@@ -108,6 +108,22 @@ class StripSampler:
             done += take
         return out
 
+    def geometric(self, size: int) -> npt.NDArray[np.int64]:
+        """Return ``size`` draws of 0, 1, 2, ... with P(n) proportional to exp(-n/scale): magnitudes, signs left off.
+
+        Only of "linear": ``floor`` of an exponential variable is geometric.
+        """
+        out = np.empty(size, dtype=np.int64)
+        done = 0
+        while done < size:
+            w = source.words(3 * min(_CHUNK, int((size - done) * 1.12) + 8)).reshape(3, -1)
+            strip, place = self._strips(w[0]), w[1] & self._mask
+            drawn = ((strip << _PLACE_BITS) + place.view(np.int64))[self._accepted(strip, place, w[2])]
+            take = min(len(drawn), size - done)
+            out[done : done + take] = drawn[:take] >> self._shift
+            done += take
+        return out
+
     def _attempts(self, n: int) -> npt.NDArray[np.int64]:
         w = source.words(3 * n)
         strip = self._strips(w[:n])

@@ -253,6 +253,29 @@ NOISE_FAULTS = (
         ("unit/noise/test_strips.py::test_forked_children_never_repeat_each_other",),
     ),
     Fault(
+        "a rejected side of the row law draws the total again",
+        "noise/row_sampler.py",
+        "            a[left] = below(s[left] + 1)\n",
+        "            s[left] = self._totals(len(left))\n"
+        "            top[left] = self._size(s[left] // 2, s[left] - s[left] // 2)\n"
+        "            a[left] = below(s[left] + 1)\n",
+        ("unit/noise/test_row_sampler.py",),
+    ),
+    Fault(
+        "the row law draws cells that their pair does not hold",
+        "noise/row_points.py",
+        "return _points_of(block.m, a * block.steps + block.slack, b * block.steps + block.slack)",
+        "return _points_of(block.m, a * block.steps + block.slack + 1, b * block.steps + block.slack)",
+        ("unit/noise/test_row_sampler.py",),
+    ),
+    Fault(
+        "a block that may be missing has its cells in the widest pair",
+        "noise/row_points.py",
+        "            kept = place < (most + least) * k + (2 * r + 1)\n",
+        "            kept = place >= 0\n",
+        ("unit/noise/test_row_sampler.py",),
+    ),
+    Fault(
         "empty groups share one draw",
         "pipeline.py",
         "return piece.noise.prepare(value) + piece.noise.sample(len(value))",
