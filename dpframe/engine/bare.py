@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from polars import selectors
 
 
 class _Cells:
@@ -19,6 +20,11 @@ class _Cells:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._frame.__arrow_c_stream__(requested_schema)
+
+
+def named(column: str) -> pl.Expr:
+    """The column of exactly this name; ``pl.col`` takes "*" and "^...$" for patterns, and finds no empty name."""
+    return selectors.by_name(column).as_expr()
 
 
 def bare(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str] | None = None) -> pl.LazyFrame:
@@ -36,7 +42,7 @@ def bare(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str] | None = None)
     if isinstance(frame, pl.DataFrame):
         frame = frame if names is None else pl.DataFrame([frame.get_column(n) for n in names])
         return _stripped(frame, frame.schema).lazy()
-    frame = frame if names is None else frame.select(names)
+    frame = frame if names is None else frame.select(map(named, names))
     schema = frame.collect_schema()
     return frame.map_batches(
         lambda batch: _stripped(batch, schema),
@@ -52,12 +58,14 @@ def bare(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str] | None = None)
 def _stripped(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
     objects = [n for n, t in schema.items() if t == pl.Object]
     if objects:  # Python's own, which Arrow can't carry: whether they are there
-        frame = frame.with_columns(pl.when(pl.col(n).is_not_null()).then(True).alias(n) for n in objects)
+        frame = frame.with_columns(pl.when(named(n).is_not_null()).then(True).alias(n) for n in objects)
     cells = pl.DataFrame(_Cells(frame))
+    if cells.columns != frame.columns:  # an empty name is given another
+        cells.columns = frame.columns
     if cells.schema != schema and not objects:
         cells = cells.cast(schema, strict=False)
     wrong = [s.name for s in cells.get_columns() if s.null_count() and not _counted(s)]
-    return cells.with_columns(pl.col(wrong).gather(pl.int_range(pl.len()))) if wrong else cells
+    return cells.with_columns(named(n).gather(pl.int_range(pl.len())) for n in wrong) if wrong else cells
 
 
 def _counted(s: pl.Series) -> bool:

@@ -94,6 +94,8 @@ class DaskSource(Held):
         rows = self._frame[question.of.columns]
         shared, types = delayed(question, traverse=False), delayed(rows._meta.dtypes, traverse=False)
         answers = [delayed(_asked)(shared, types, p) for p in rows.to_delayed()]
+        if not answers:
+            return question.ask(self._empty)
         while len(answers) > 1:
             starts = range(0, len(answers), _AT_ONCE)
             answers = [delayed(_sum)(shared, answers[i : i + _AT_ONCE]) for i in starts]
@@ -119,9 +121,22 @@ def _asked(question: Any, types: pd.Series[Any], part: pd.DataFrame) -> Any:
     """The answer of one partition, whose columns have the types that the frame declares."""
     part = part.copy(deep=False)
     for c, t in types.items():
-        if t != part[c].dtype and not isinstance(t, pd.CategoricalDtype):  # categories differ by partition
-            part[c] = _held(part[c].reset_index(drop=True), t).array
+        cells = part[c].reset_index(drop=True)
+        if isinstance(t, pd.CategoricalDtype):  # which categories there are differs by partition
+            part[c] = _categories(cells, t.categories.dtype)
+        elif t != cells.dtype:
+            part[c] = _held(cells, t).array
     return question.ask(PandasSource(part))
+
+
+def _categories(cells: pd.Series[Any], dtype: Any) -> Any:
+    """The cells as a Categorical whose values have the type that those of the frame are declared to have."""
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        if cells.cat.categories.dtype == dtype:
+            return cells.array
+        cells = cells.astype(cells.cat.categories.dtype if not cells.hasnans else object)
+    held = _held(cells, dtype)
+    return pd.Categorical(held, categories=pd.Index(held.dropna().unique(), dtype=dtype))
 
 
 def _held(cells: pd.Series[Any], dtype: Any) -> pd.Series[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.engine.bare import bare
+from dpframe.engine.bare import bare, named
 from dpframe.engine.held import Held
 from dpframe.engine.polars_plan import foreign_step
 from dpframe.engine.polars_query import Query, _key, code_rows, key_form, restore, streams
@@ -73,7 +73,7 @@ class PolarsSource(Held):
         frame, height = self._opened(ask.columns)
         query = Query(
             frame,
-            {c: (pl.col(str(c)), self._schema[str(c)]) for c in ask.measured},
+            {c: (named(str(c)), self._schema[str(c)]) for c in ask.measured},
             self._by(ask),
             self._unit(ask),
             height,
@@ -86,16 +86,16 @@ class PolarsSource(Held):
         return TallyQuery(frame, values, self._by(ask), self._unit(ask), height).counts(ask)
 
     def _tallied(self, t: Tally) -> pl.Expr:
-        c, x = self.column(t.column), pl.col(str(t.column))
+        c, x = self.column(t.column), named(str(t.column))
         if isinstance(t.how, Among):
             return _key(x, c, t.how.keys, 0)
         return key_form(x, c.kind) if isinstance(t.how, Distinct) else x
 
     def _by(self, ask: Ask) -> list[pl.Expr]:
-        return [_key(pl.col(str(c.name)), c, ask.keys, i) for i, c in enumerate(ask.by)]
+        return [_key(named(str(c.name)), c, ask.keys, i) for i, c in enumerate(ask.by)]
 
     def _unit(self, ask: Ask) -> list[pl.Expr]:
-        return [key_form(pl.col(str(u)), self.column(u).kind) for u in ask.unit]
+        return [key_form(named(str(u)), self.column(u).kind) for u in ask.unit]
 
     def part(self, ask: Ask) -> Parts:
         temporary = {f"k{i}": x for i, x in enumerate(self._by(ask))}
