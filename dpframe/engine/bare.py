@@ -40,7 +40,7 @@ def bare(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str] | None = None)
     cell.
     """
     if isinstance(frame, pl.DataFrame):
-        frame = frame if names is None else pl.DataFrame([frame.get_column(n) for n in names])
+        frame = frame if names is None else pl.DataFrame({n: frame.get_column(n) for n in names})
         return _stripped(frame, frame.schema).lazy()
     frame = frame if names is None else frame.select(map(named, names))
     schema = frame.collect_schema()
@@ -60,8 +60,6 @@ def _stripped(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
     if objects:  # Python's own, which Arrow can't carry: whether they are there
         frame = frame.with_columns(pl.when(named(n).is_not_null()).then(True).alias(n) for n in objects)
     cells = pl.DataFrame(_Cells(frame))
-    if cells.columns != frame.columns:  # an empty name is given another
-        cells.columns = frame.columns
     if cells.schema != schema and not objects:
         cells = cells.cast(schema, strict=False)
     wrong = [s.name for s in cells.get_columns() if s.null_count() and not _counted(s)]
