@@ -16,7 +16,7 @@ from dpframe.planning.request import Request
 
 
 def solve_error(request: Request, source: Any, policy: Policy, error: float, rows: float | None) -> Plan:
-    """The plan with the least eps (three significant digits) whose 95 % half-width is at most ``error``."""
+    """The plan with the least eps (three significant digits) whose 95 % error is at most ``error``, whatever the data."""
 
     def plan_at(eps: Fraction) -> Plan:
         return make_plan(replace(request, target=Target(eps, request.target.delta)), source, policy)
@@ -34,6 +34,14 @@ def solve_error(request: Request, source: Any, policy: Policy, error: float, row
             )
         return bool(max(values) <= error)
 
+    most = plan_at(Fraction(10) ** 9)
+    if not meets(Fraction(10) ** 9) and any(o.answer.cases(most.laws, rows or 1) for o in most.outputs):
+        raise InputError(
+            Arg("error", Code(f"{error:g}")),
+            " can't be met with any eps: it is a promise for all data, and the worst that the bounds allow are off by"
+            f" up to {max(o.answer.error(most.laws, rows) or 0 for o in most.outputs):g} at every price.",
+            hint=(Arg("eps", 1), ", whose explain() names the error of better data"),
+        )
     return plan_at(least_meeting(meets, f"error={error}"))
 
 

@@ -142,8 +142,8 @@ def clip_std(
 
     Notes
     -----
-    Privacy: the root of :func:`dpframe.clip_var`'s answer, at the same epsilon. The expected error is that of values
-    spread evenly between the bounds; it is larger when they are close together.
+    Privacy: the root of :func:`dpframe.clip_var`'s answer, at the same epsilon. The expected error is that of values that
+    are all alike, the worst; ``explain()`` names that of values spread evenly between the bounds beside it.
 
     Examples
     --------

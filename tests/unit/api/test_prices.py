@@ -35,12 +35,11 @@ ASKED = {
     "clip_var": (lambda d, **o: d.clip_var("x", **BOUNDS, **o), 3, True),
     "clip_std": (lambda d, **o: d.clip_std("x", **BOUNDS, **o), 1, True),
     "clip_wmean": (
-        lambda d, **o: d.clip_wmean("x", weights="y", weight_bounds=(0, 5), **BOUNDS, **o),
+        lambda d, **o: d.clip_wmean("x", weights="y", weight_bounds=(1, 5), **BOUNDS, **o),
         1,
         True,
     ),
     "clip_cov": (lambda d, **o: d.clip_cov(["x", "y"], **BOUNDS, **o), 5, True),
-    "clip_corr": (lambda d, **o: d.clip_corr(["x", "y"], **BOUNDS, **o), 0.5, True),
     "vector_sum": (lambda d, **o: d.vector_sum(["x", "y"], norm=5, **o), 50, False),
     "vector_mean": (lambda d, **o: d.vector_mean(["x", "y"], norm=5, **o), 0.5, True),
     "histogram": (lambda d, **o: d.histogram("x", edges=[0, 1, 2, 3], **o), 10, False),
