@@ -119,8 +119,7 @@ def _answered(
             " engine's words are withheld because they may quote data. Hint: check that the frame collects."
         )
     release = Release(plan, noisy, keys, label=label, ci=ci, time=receipt.time, draw=draw, stored=receipt)
-    for s, entry in receipt.entries:
-        s._keep(entry, release)
+    receipt.keep(release)
     return receipt, release
 
 

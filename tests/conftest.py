@@ -17,7 +17,7 @@ from _pytest.doctest import DoctestModule
 import dpframe as dp
 from dpframe.mechanisms.coarse import Coarse
 from dpframe.noise import strips
-from dpframe.session import session as sessions
+from dpframe.session import current
 
 # Their fixtures: path, clock; only_integers; engine, make.
 pytest_plugins = ("ledger_files", "one_row", "databases")
@@ -75,9 +75,9 @@ def pytest_collect_file():
 def nothing_left_over():
     """Every test starts and ends without a session in use."""
     yield
-    for s in list(sessions._open):
+    for s in list(current.opened):
         s.close()
-    sessions._stack.set(())
+    current.stack.set(())
 
 
 @pytest.fixture

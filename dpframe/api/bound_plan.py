@@ -21,7 +21,8 @@ from dpframe.planning.request import Request
 from dpframe.release.answers import level_of
 from dpframe.release.release import Release, V
 from dpframe.session.forecast import forecast
-from dpframe.session.session import Session, current, terms_of
+from dpframe.session.payer import answer_to, current, terms_of
+from dpframe.session.session import Session
 from dpframe.statistics.base import Aggregate, post_processing
 
 
@@ -111,7 +112,7 @@ class BoundPlan(NearNames, Generic[V]):
         many = None if units is None else float(rational(units, "units"))
         expected = self._relative_to if relative_to is None else float(rational(relative_to, "relative_to"))
         ahead = forecast(self._session, self.plan.event)
-        before = None if ahead.state == "unclear" else current(self._session)._answer_to(self.plan)
+        before = None if ahead.state == "unclear" else answer_to(current(self._session), self.plan)
         return explain(self.plan, ahead, rows=size, units=many, relative_to=expected, asked_before=before)
 
     @property

@@ -27,7 +27,8 @@ from dpframe.noise.source import words
 from dpframe.planning.bounding import make_bounding
 from dpframe.session import charging
 from dpframe.session.checks import check_part, check_strict
-from dpframe.session.session import Session, current, part_session, terms_of
+from dpframe.session.payer import current, part_session, terms_of
+from dpframe.session.session import Session
 
 Door = Callable[[Source, Session], Any]  # opens a part to questions
 
@@ -148,18 +149,15 @@ def make_partition(
     payer = current(session)
     check_part(payer, source)
     check_strict(payer, source)
-    paid = payer._paid
     with uninterrupted():  # but for the engine's work
         receipt = charging.charge(payer, charge, label) if table.size else None
-        if receipt is not None:
-            paid = [*paid, *receipt.tickets]
         try:
             parts = _parts(
                 source,
                 types,
                 table,
                 bounding,
-                lambda inside: part_session(budget, policy, inside, paid),
+                lambda inside: part_session(budget, policy, inside, payer, receipt),
                 limits,
                 door,
             )

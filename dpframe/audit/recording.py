@@ -31,7 +31,8 @@ from dpframe.mechanisms.ranks import Quantiles
 from dpframe.planning.pieces import Piece
 from dpframe.planning.plan import Plan, details
 from dpframe.release.release import Release
-from dpframe.session.session import Session, outside
+from dpframe.session.current import outside
+from dpframe.session.session import Session
 
 Query = Callable[[Any], Any]
 Scored = tuple[tuple[int, ...], tuple[int, ...]]  # occupied places of a group, and their rows (or sums)
@@ -314,7 +315,7 @@ def _observe(query: Query, frame: Any, salt: int, options: dict[str, Any]) -> Ob
             seen.error = (type(e).__name__, str(e))
         else:
             seen.schema.append(type(value).__name__)
-            if s._charges > len(seen.asked):
+            if s.report().height > len(seen.asked):
                 raise InputError(
                     "The query released something past the accessor. Hint: use its argument only"
                 )

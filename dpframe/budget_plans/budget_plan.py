@@ -34,6 +34,7 @@ from dpframe.budget_plans.sources import located
 from dpframe.budget_plans.table import LOG, TABLE, log_row, table_rows
 from dpframe.errors import Arg, Code, InputError, NearNames, did_you_mean, show, wrong_type
 from dpframe.release.release import Release
+from dpframe.session.payer import released, standing
 from dpframe.session.session import Session
 from dpframe.statistics.base import Aggregate
 
@@ -206,7 +207,9 @@ class BudgetPlan(Page, NearNames):
     def charged(self) -> dict[str, Cost]:
         """What was charged so far, by name of the query; also for an answer that failed."""
         return {
-            e.label: e.cost for e in self._session._entries if e.label in self._queries and not e.replayed
+            e.label: e.cost
+            for e in standing(self._session).entries
+            if e.label in self._queries and not e.replayed
         }
 
     @property
@@ -222,7 +225,7 @@ class BudgetPlan(Page, NearNames):
     @property
     def total(self) -> Fraction:
         """The whole budget in eps, or in rho (exact)."""
-        budget = self._session._budget
+        budget = self._session.budget
         total = budget.rho if budget.eps is None else budget.eps
         assert total is not None
         return total
@@ -354,7 +357,7 @@ class BudgetPlan(Page, NearNames):
     def _release(self, name: str) -> Release:
         """Release one query; or take what was released when Ctrl-C came before it was noted here."""
         bound = self._asked.bind(name, self._turns()[name].amount)
-        kept = self._session._labels.get(name)
+        kept = released(self._session, name)
         return kept if kept is not None and kept.plan == bound.plan else bound.release()
 
     def _write(self, name: str) -> None:
@@ -368,7 +371,7 @@ class BudgetPlan(Page, NearNames):
 
     @property
     def _in_rho(self) -> bool:
-        return self._session._budget.eps is None
+        return self._session.budget.eps is None
 
     def _turns(self) -> dict[str, Turn]:
         charged = {n: self._charged(r) for n, r in self._releases.items()}
@@ -385,7 +388,7 @@ class BudgetPlan(Page, NearNames):
             place = os.path.join(self._folder, policy["ledger"])
             session = Session(**{**policy, "ledger": place}, scope=self._scope)
         session.close()  # until run: an open session would make other calls fail
-        if session._budget.unlimited:
+        if session.budget.unlimited:
             raise InputError("A plan has a total of its own, beside a ledger as well.", hint=Arg("eps", 1))
         return session
 

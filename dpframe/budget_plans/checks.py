@@ -148,7 +148,7 @@ def check_budget(session: Session, asked: Questions, turns: Mapping[str, Turn]) 
                     n, Arg(k, ref), " is a query whose answer has no interval.", hint=Arg(k, 1000), about=(k,)
                 )
     costs = {n: p.charge for n, p in plans.items()}
-    refused = first_refused(session._budget, State(), costs)
+    refused = first_refused(session.budget, State(), costs)
     if refused is not None:
         name, over = refused
         raise QueryError(name, "more than the plan's budget: ", over, about=(over.component, *AMOUNTS))

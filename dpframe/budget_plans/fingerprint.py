@@ -17,6 +17,7 @@ from dpframe.budget_plans.query import Query
 from dpframe.budget_plans.questions import Questions
 from dpframe.budget_plans.sources import Named, is_key_file
 from dpframe.planning.plan import Plan
+from dpframe.session.payer import limits_of
 from dpframe.session.session import Session
 
 
@@ -30,7 +31,7 @@ def decided_by(
     ledger: str | None,
 ) -> dict[str, Any]:
     """Everything that decides what a plan costs and how much noise its answers get, before anything is released."""
-    budget, policy, limits = session._budget, session._policy, session._limits
+    budget, policy, limits = session.budget, session.policy, limits_of(session)
 
     def need(name: str, limit: Fraction | None) -> Fraction | None:
         q = asked.queries[name]

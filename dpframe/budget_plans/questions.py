@@ -42,7 +42,7 @@ class Questions:
     ) -> None:
         self._session, self.queries, self._releases, self._place = session, queries, releases, place
         self._doors = {n: self._door(n, s) for n, s in sources.items()}
-        _check_unit(session._policy, {n: d._source for n, d in self._doors.items()})
+        _check_unit(session.policy, {n: d._source for n, d in self._doors.items()})
         self._made: dict[tuple[str, Fraction], BoundPlan] = {}
         self._key_files: dict[Any, Any] = {}
         self.requests: dict[str, str] = {}
@@ -116,7 +116,7 @@ class Questions:
             "session": self._session,
             "label": name,
             "request_id": self.requests.get(name),
-            "rho" if self._session._budget.eps is None else "eps": amount,
+            "rho" if self._session.budget.eps is None else "eps": amount,
         }
         try:
             if q.scalar:

@@ -246,7 +246,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _total(plan: BudgetPlan) -> str:
-    budget = plan.session._budget
+    budget = plan.session.budget
     if budget.eps is None:
         return f"rho={show(plan.total)}, delta_calls={show(budget.delta_calls)}"
     return f"eps={show(plan.total)}, delta={show(budget.delta)}"

@@ -69,7 +69,7 @@ def _left(f: Forecast) -> str:
 
 def budget_plan(plan: BudgetPlan) -> str:
     """What each query gets, and which have been released."""
-    unit = "rho" if plan.session._budget.eps is None else "eps"
+    unit = "rho" if plan.session.budget.eps is None else "eps"
     done = plan.releases
     rows = []
     for r in plan.table().iter_rows(named=True):

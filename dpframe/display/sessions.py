@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dpframe.accounting.filter import Budget, State
 from dpframe.api.partition import Partition
 from dpframe.base.html import bar, card, facts, note, table, warning
 from dpframe.errors import DPError, number, show
-from dpframe.session import session as sessions
 from dpframe.session.account import Entry
+from dpframe.session.payer import budgets, standing
 from dpframe.session.session import Session
 
 SHOWN = 12  # charges
@@ -16,21 +15,22 @@ SHOWN = 12  # charges
 def session(s: Session) -> str:
     """Whom it protects, bars of its budgets, and its last charges."""
     parts: list[str] = []
-    rows = [("protects", s._policy.protects)]
-    if not s._limited:
+    rows = [("protects", s.policy.protects)]
+    now = standing(s)
+    if not now.limited:
         parts.append(warning("No session is open: calls are recorded, and nothing limits the total."))
         rows.append(("spent", s.spent.text()))
     else:
         rows.append(("in use", _in_use(s)))
-    if s._ledger is not None:
-        scope = "" if s._scope is None else f", scope {s._scope!r}"
-        rows.append(("ledger", f"{s._ledger!r}{scope}"))
-    if s._budget.unusual and not s._budget.unlimited:
-        rows.append(("accountant", s._budget.unusual))
-    if s._outer:
-        rows.append(("inside", f"{len(s._outer)} other session{'s' * (len(s._outer) > 1)}, charged as well"))
+    if s.ledger is not None:
+        scope = "" if s.scope is None else f", scope {s.scope!r}"
+        rows.append(("ledger", f"{s.ledger!r}{scope}"))
+    if s.budget.unusual and not s.budget.unlimited:
+        rows.append(("accountant", s.budget.unusual))
+    if now.around:
+        rows.append(("inside", f"{now.around} other session{'s' * (now.around > 1)}, charged as well"))
     parts.append(facts(rows))
-    if s._split:
+    if now.divided:
         parts.append(note("Split into parts that have all of it."))
     try:
         parts += _bars(s)
@@ -51,26 +51,22 @@ def partition(p: Partition) -> str:
 
 
 def _title(s: Session) -> str:
-    b = s._budget
+    b = s.budget
     if b.unlimited:
-        return "on a ledger" if s._ledger is not None else "ambient, no limit"
+        return "on a ledger" if s.ledger is not None else "ambient, no limit"
     return b.text()
 
 
 def _in_use(s: Session) -> str:
-    if s in sessions.outside():
+    if standing(s).here:
         return "here"
-    return "open, but not here: with s: ... or s.use()" if s in sessions._open else "no"
+    return "open, but not here: with s: ... or s.use()" if standing(s).open else "no"
 
 
 def _bars(s: Session) -> list[str]:
-    named: list[tuple[str, Budget, State]] = []
-    if not s._budget.unlimited:
-        named.append(("", s._budget, s._state))
-    if s._ledger is not None:
-        named += [(f"ledger {k} ", b, state) for k, (b, state) in s._ledger.state(s._scope).items()]
     out = []
-    for name, b, state in named:
+    for domain, b, state in budgets(s):
+        name = f"ledger {domain} " if domain else ""
         if b.eps is not None and b.rules.by_eps and state.eps is not None:
             left = show(b.remaining(state).eps)
             words = f"{show(state.eps)} of {show(b.eps)} added up; {left} would still be granted"
@@ -88,7 +84,7 @@ def _bars(s: Session) -> list[str]:
 
 
 def _charges(s: Session) -> str:
-    entries = list(s._entries)
+    entries = list(standing(s).entries)
     if not entries:
         return note("Nothing was charged yet.")
     last = entries[-SHOWN:]
@@ -96,7 +92,7 @@ def _charges(s: Session) -> str:
         (e.index, e.label or "", e.question, _cost(e), e.mechanism, f"{e.time:%H:%M:%S}", _remarks(e))
         for e in last
     ]
-    hidden = s._charges - len(last)
+    hidden = standing(s).charges - len(last)
     more = note(f"{hidden:,} earlier charge{'s' * (hidden != 1)}: s.report()") if hidden else ""
     return more + table(("#", "label", "question", "cost", "mechanism", "UTC", ""), rows)
 

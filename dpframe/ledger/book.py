@@ -16,7 +16,6 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
-from typing import Any, NoReturn
 
 import polars as pl
 
@@ -26,6 +25,7 @@ from dpframe.accounting.claims import Busy, Claim, Head, Ticket
 from dpframe.accounting.events import Cost, Number, least
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import NEIGHBORS, Policy
+from dpframe.base.uncopied import Uncopied
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import (
     Arg,
@@ -55,7 +55,7 @@ from dpframe.ledger.sums import Charged, LedgerEntry, as_frame
 _RIGHT = "dp.Ledger.create('budget.db', eps=3), then dp.Ledger('budget.db')"
 
 
-class Ledger(NearNames):
+class Ledger(Uncopied, NearNames):
     """A budget in a file, shared by all processes, threads and forks that open it.
 
     Parameters
@@ -89,6 +89,8 @@ class Ledger(NearNames):
     >>> ledger.close(); folder.cleanup()
     """
 
+    _copied = "A ledger can't be copied. Hint: pass it along, or open its path again."
+    _pickled = "A ledger can't be pickled. Hint: open its path in the other process."
     _patience = 30.0  # seconds that a lock is waited for
 
     @checked(example=_RIGHT)
@@ -469,15 +471,6 @@ class Ledger(NearNames):
         window = f" in each {length(d.window_length)}" if d.window_length is not None else ""
         scopes = f", {d.per_scope.text()} per scope" if d.per_scope is not None else ""
         return f"<dpframe ledger {os.path.basename(self.path)}: {d.budget.text()}{window}{scopes} per {d.policy.unit_name} ({d.policy.neighbors})>"
-
-    def __copy__(self) -> NoReturn:
-        raise TypeError("A ledger can't be copied. Hint: pass it along, or open its path again.")
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        raise TypeError("A ledger can't be copied. Hint: pass it along, or open its path again.")
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError("A ledger can't be pickled. Hint: open its path in the other process.")
 
 
 def window_text(ledger: Ledger) -> str:

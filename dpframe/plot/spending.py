@@ -168,6 +168,7 @@ def budget(spent: Any, *, by: str = "charge") -> altair.LayerChart:
     ['total', '0.0', '0.25', '0.75']
     """
     from dpframe.ledger.book import Ledger
+    from dpframe.session.payer import standing
     from dpframe.session.session import Session
 
     if by not in ("charge", "time"):
@@ -175,10 +176,10 @@ def budget(spent: Any, *, by: str = "charge") -> altair.LayerChart:
     if isinstance(spent, Session):
         lines = [
             (e.cost.eps, e.cost.rho, e.question, e.label, e.time, e.repeat_of is not None)
-            for e in spent._entries
+            for e in standing(spent).entries
             if not e.replayed
         ]
-        whole = spent._budget if spent._ledger is None else spent._ledger.budget
+        whole = spent.budget if spent.ledger is None else spent.ledger.budget
     elif isinstance(spent, Ledger):
         asked: set[str] = set()
         lines = []

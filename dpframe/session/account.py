@@ -91,6 +91,11 @@ class Receipt:
     version: str | None = None
     tickets: list[tuple[Keeper, Any]] = field(default_factory=list)
 
+    def keep(self, release: Release) -> None:
+        """Keep the release in the accounts that paid for it."""
+        for session, entry in self.entries:
+            session._keep(entry, release)
+
     def store(self, payload: bytes) -> None:
         """Keep the release in the ledgers, before it is handed out. LedgerError if one can't."""
         for i, (ledger, ticket) in enumerate(self.tickets):

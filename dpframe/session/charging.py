@@ -19,8 +19,8 @@ from dpframe.accounting.refusals import exceeded
 from dpframe.base.signals import interruptible
 from dpframe.errors import Arg, Call, InputError, check_text
 from dpframe.noise import source
-from dpframe.session import session as sessions
 from dpframe.session.account import Entry, Receipt
+from dpframe.session.current import lock
 from dpframe.session.session import Session
 
 log = logging.getLogger("dpframe")
@@ -39,7 +39,7 @@ def charge(session: Session, asked: Charge, label: str | None, request_id: str |
             check_text(text, name)
     while True:
         try:
-            with sessions._lock:
+            with lock:
                 chain = session._payers()
                 owed = _resumed(session, asked, chain, request_id)
                 if any(s._ledger is not None for s in chain):
@@ -65,7 +65,7 @@ def owe(session: Session, asked: Charge, receipt: Receipt, request_id: str | Non
 
     Privacy: nothing was released for it. On a ledger only a request that is named goes on: there a charge is a claim.
     """
-    with sessions._lock:
+    with lock:
         if request_id is not None or not receipt.tickets:
             session._owed[asked.same, request_id] = receipt
 

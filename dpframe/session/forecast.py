@@ -12,7 +12,8 @@ from typing import Any
 from dpframe.accounting.events import Cost, Event, least
 from dpframe.accounting.forecast import Forecast
 from dpframe.errors import LedgerError, NoSession
-from dpframe.session.session import Session, current
+from dpframe.session.payer import budgets, current
+from dpframe.session.session import Session
 
 
 def forecast(session: Session | None, event: Event) -> Forecast:
@@ -43,8 +44,5 @@ def _budgets(payer: Session) -> list[tuple[Any, Any]]:
     """Every budget that a call is charged to, with its state."""
     found: list[tuple[Any, Any]] = []
     for s in payer._payers():
-        if not s._budget.unlimited:
-            found.append((s._budget, s._state))
-        if s._ledger is not None:
-            found += s._ledger.state(s._scope).values()
+        found += [(budget, state) for _, budget, state in budgets(s)]
     return found

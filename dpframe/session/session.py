@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import threading
-import weakref
 from collections import deque
 from collections.abc import Hashable, Mapping
-from contextvars import ContextVar
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, overload
 
@@ -24,39 +21,30 @@ from dpframe.accounting.events import Cost, Number, least, rational
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import NEIGHBORS, Charge, Limits, Policy
 from dpframe.base.html import Page
-from dpframe.base.signals import uninterrupted
+from dpframe.base.uncopied import Uncopied
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import (
     Arg,
     Call,
-    Code,
     InputError,
     LedgerError,
     NearNames,
-    NoSession,
     NothingYet,
     did_you_mean,
-    wrong_type,
 )
 from dpframe.noise import source
 from dpframe.release.release import Release
-from dpframe.session.account import Account, Entry, Keeper, Receipt, answer_at, as_frame
+from dpframe.session.account import Account, Entry, Keeper, Receipt, as_frame
+from dpframe.session.current import Current, lock, opened
 from dpframe.session.shares import divided
 from dpframe.session.statement import Statement, statement
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from dpframe.accounting.report import Report
     from dpframe.ledger.book import Ledger
 
-_lock = threading.RLock()  # one for all sessions: a charge may concern several at once
-_stack: ContextVar[tuple[Session, ...]] = ContextVar("dpframe_sessions", default=())
-_in_use: list[Session] = []  # at most one: the process-wide slot of ``use()``
-_open: weakref.WeakSet[Session] = weakref.WeakSet()
 
-
-class Session(Page, NearNames):
+class Session(Current, Uncopied, Page, NearNames):
     """A budget, a neighbouring relation and an account of what was released.
 
     Parameters
@@ -116,6 +104,10 @@ class Session(Page, NearNames):
     True
     """
 
+    _copied = "A session can't be copied: a copy would have its budget twice. Hint: pass it along."
+    _pickled = "A session can't be pickled: a copy would have its budget twice."
+    _ledger: Ledger | None
+
     @checked(example="dp.Session(eps=1, delta=1e-6)")
     def __init__(
         self,
@@ -142,7 +134,7 @@ class Session(Page, NearNames):
                 Arg("neighbors", neighbors),
                 f" is not a relation. {did_you_mean(neighbors if isinstance(neighbors, str) else '', NEIGHBORS)}",
             )
-        book = None if ledger is None else _opened(ledger)
+        book = None if ledger is None else _book(ledger)
         policy = Policy(neighbors or "add_remove", read_unit(unit))
         if book is not None:
             policy = _same_policy(book, neighbors, policy.unit)
@@ -181,7 +173,7 @@ class Session(Page, NearNames):
             )
         self._setup(budget, policy, limits, book, scope)
         self._strict = strict
-        _open.add(self)
+        opened.add(self)
 
     def _setup(
         self,
@@ -212,103 +204,7 @@ class Session(Page, NearNames):
         self._warned_id = self._said = False
         self._pid = os.getpid()
 
-    # ---- being current ----
-
-    def __enter__(self) -> Session:
-        entered = False
-        try:
-            with uninterrupted():
-                with _lock:
-                    self._check_process()
-                    self._stand_in(outside())
-                    self._depth += 1
-                _stack.set((*_stack.get(), self))
-                entered = True
-            return self
-        except KeyboardInterrupt:
-            if entered:  # the block will not be entered, so nothing would leave it
-                self._leave()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        left = False
-        try:
-            with uninterrupted():
-                self._leave()
-                left = True
-        except KeyboardInterrupt:
-            if not left:
-                self._leave()
-            raise
-
-    def _leave(self) -> None:
-        stack = list(_stack.get())
-        del stack[len(stack) - 1 - stack[::-1].index(self)]  # the innermost entry of this session
-        _stack.set(tuple(stack))
-        with _lock:
-            self._depth -= 1
-            if self._depth == 0 and self not in _in_use:
-                self.close()
-
-    def use(self) -> Session:
-        """Make this the session of every call in the process that has none of its own; for notebooks.
-
-        Returns the session itself. ``close()`` ends it. Another session in use is replaced, not closed.
-        """
-        with _lock:
-            self._check_process()
-            if self not in _in_use:
-                _in_use.clear()
-                self._stand_in(outside())
-                _in_use.append(self)
-        return self
-
-    def close(self) -> None:
-        """Stop being the current session. What was spent stays spent; releases stay readable.
-
-        It can be used again, and goes on where it was.
-        """
-        with _lock:
-            if self in _in_use:
-                _in_use.remove(self)
-            _open.discard(self)  # _outer stays: a task or thread that began inside still pays there
-
-    def _stand_in(self, sessions: tuple[Session, ...]) -> None:
-        """Stand inside other sessions: they pay for this one's calls, too.
-
-        Privacy: what is released here is part of their transcript. A session that this one is a share
-        of is left out (its budget was divided), and so are those of a parent process (their budget is
-        not here; using them is refused).
-        """
-        outer = (*self._inherited, *sessions)
-        outer = tuple(dict.fromkeys(x for x in outer if x not in (self, self._whole) and x._pid == self._pid))
-        for x in outer:
-            if x._policy != self._policy:
-                raise InputError(
-                    f"A session inside another needs the same relation and unit: {self._policy.neighbors},"
-                    f" {self._policy.unit_name} inside {x._policy.neighbors}, {x._policy.unit_name}."
-                    " Hint: leave the outer session first"
-                )
-        if (self._depth or self in _in_use) and outer != self._outer:
-            raise InputError(
-                "This session is already in use inside other sessions. Hint: close it there first."
-            )
-        self._outer = outer
-        _open.add(self)
-
     # ---- charging ----
-
-    def _payers(self) -> tuple[Session, ...]:
-        """Who pays for a call: this session, and those it stands in.
-
-        Privacy: a task or thread that began inside others pays them, whatever was done with this session since.
-        """
-        stack = _stack.get()
-        around = stack[: stack.index(self)] if self in stack else ()
-        around = tuple(s for s in around if s is not self._whole and s._pid == self._pid)
-        return tuple(dict.fromkeys((self, *self._outer, *around)))
 
     def _record(self, state: State | None, charge: Charge, label: str | None, now: dt.datetime) -> Entry:
         """Add a line to the account; ``state`` is None for an answer that was paid for before."""
@@ -342,31 +238,26 @@ class Session(Page, NearNames):
         return entry
 
     def _keep(self, entry: Entry, release: Release) -> None:
-        with _lock:
+        with lock:
             entry.release = release
             if entry.label is not None:
                 self._labels.setdefault(entry.label, release)
-
-    def _answer_to(self, asked: Hashable) -> str | None:
-        """Where the first answer to the same question is, if there is one."""
-        index = self._asked.get(asked)
-        answer = None if index is None else answer_at(self._entries, index)
-        return None if answer is None else answer.text
-
-    def _check_process(self) -> None:
-        if os.getpid() != self._pid and self._ledger is not None and self._budget.unlimited:
-            self._pid = os.getpid()  # the budget is in a file, and the ledger opens it anew
-        if os.getpid() != self._pid:
-            raise NoSession(
-                "This session was opened in another process; a forked child can't share its budget."
-                " Hint: open a session with its own budget in the child."
-            )
 
     # ---- reading ----
 
     @property
     def _limited(self) -> bool:
         return self._ledger is not None or not self._budget.unlimited
+
+    @property
+    def policy(self) -> Policy:
+        """The neighbouring relation and the unit."""
+        return self._policy
+
+    @property
+    def budget(self) -> Budget:
+        """What the session may spend in all; without a limit where a ledger alone limits, and for the ambient one."""
+        return self._budget
 
     @property
     def ledger(self) -> Ledger | None:
@@ -542,7 +433,7 @@ class Session(Page, NearNames):
         delta_calls (or of rho) are at most the whole. This session grants nothing more.
         """
         how, parts = divided(self._budget, shares, by)
-        with _lock:
+        with lock:
             self._check_process()
             if self._ledger is not None:
                 raise InputError(
@@ -558,14 +449,14 @@ class Session(Page, NearNames):
                 )
             self._split = True
             children = {k: self._child(self._budget.share(f, how)) for k, f in parts.items()}
-            _open.discard(self)
+            opened.discard(self)
         return children if isinstance(shares, Mapping) else list(children.values())
 
     def _child(self, budget: Budget) -> Session:
-        child = _share(budget, self._policy, self._limits)
+        child = share(budget, self._policy, self._limits)
         child._whole, child._strict = self, self._strict
         child._outer = child._inherited = self._outer
-        _open.add(child)
+        opened.add(child)
         return child
 
     def __repr__(self) -> str:
@@ -593,17 +484,8 @@ class Session(Page, NearNames):
         replayed = f", {again} replayed" if again else ""
         return f"{scope}, {spent}, {new} release{'s' * (new != 1)} here{replayed}"
 
-    def __copy__(self) -> Any:
-        raise TypeError("A session can't be copied: a copy would have its budget twice. Hint: pass it along.")
 
-    def __deepcopy__(self, memo: Any) -> Any:
-        raise TypeError("A session can't be copied: a copy would have its budget twice. Hint: pass it along.")
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("A session can't be pickled: a copy would have its budget twice.")
-
-
-def _opened(ledger: Any) -> Ledger:
+def _book(ledger: Any) -> Ledger:
     from dpframe.ledger.book import Ledger
 
     return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
@@ -624,97 +506,7 @@ def _same_policy(book: Ledger, neighbors: str | None, unit: tuple[str, ...] | No
     return p
 
 
-def _share(budget: Budget, policy: Policy, limits: Limits) -> Session:
+def share(budget: Budget, policy: Policy, limits: Limits) -> Session:
     session = Session.__new__(Session)
     session._setup(budget, policy, limits)
     return session
-
-
-def part_session(budget: Budget, policy: Policy, limits: Limits, paid: list[Any]) -> Session:
-    """The session of one part of a partition: its cap was charged when the partition was made."""
-    session = _share(budget, policy, limits)
-    session._part, session._paid = True, paid
-    return session
-
-
-class _Ambient(Session):
-    """Where calls go when nobody opened a session: records, has no limit, and says so once."""
-
-    def __init__(self) -> None:
-        self._setup(Budget(), Policy())
-
-
-_ambient = _Ambient()
-
-
-def terms_of(session: Session | None) -> tuple[Budget, Policy, Limits]:
-    """What a plan is made under: budget, policy and limits of the given session, the current one, or none."""
-    if session is not None:
-        current(session)
-    paying = _paying(session)
-    return paying._budget, paying._policy, paying._limits
-
-
-def _paying(session: Session | None) -> Session:
-    stack = _stack.get() or tuple(_in_use)
-    return session or (stack[-1] if stack else _ambient)
-
-
-def outside() -> tuple[Session, ...]:
-    """The sessions that are current here, outermost first."""
-    return (*_in_use, *_stack.get())
-
-
-def current(session: Session | None = None) -> Session:
-    """The session to charge.
-
-    Raises
-    ------
-    NoSession
-        When a budgeted session is open but not in use here, or ``DPFRAME_REQUIRE_SESSION`` is set and
-        there is none: a query never falls through to the session without a limit.
-    """
-    if session is not None:
-        if not isinstance(session, Session):
-            raise wrong_type(
-                Arg("session"),
-                f" takes a dp.Session, not a {type(session).__name__}.",
-                hint=Arg("session", Code("s")),
-            )
-        return session
-    stack = _stack.get() or tuple(_in_use)
-    if stack:
-        return stack[-1]
-    if len(_open):
-        raise NoSession(
-            "A session with a budget is open but not in use here, so it is unclear who pays.",
-            hint=(
-                "with s: ... or ",
-                Call("s.use"),
-                ", or pass ",
-                Arg("session", Code("s")),
-                "; ",
-                Call("s.close"),
-                " gives it up.",
-            ),
-        )
-    if os.environ.get("DPFRAME_REQUIRE_SESSION", "") not in ("", "0"):
-        raise NoSession(
-            "DPFRAME_REQUIRE_SESSION is set and no session is in use.",
-            hint=("with ", Call("dp.Session", eps=1), " as s: ..."),
-        )
-    return _ambient
-
-
-def after_fork() -> None:
-    """A child starts with free locks and an ambient session of its own."""
-    global _lock, _ambient
-    _lock = threading.RLock()
-    _ambient = _Ambient()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=after_fork)
-
-
-__all__ = ["Session", "current", "terms_of"]

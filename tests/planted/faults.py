@@ -99,14 +99,14 @@ FAULTS = (
     ),
     Fault(
         "the session around pays nothing",
-        "session/session.py",
+        "session/current.py",
         "return tuple(dict.fromkeys((self, *self._outer, *around)))",
         "return (self,)",
         SESSION,
     ),
     Fault(
         "a forked child goes on with its parent's budget",
-        "session/session.py",
+        "session/current.py",
         "        if os.getpid() != self._pid:\n            raise NoSession(",
         "        if os.getpid() == -1:\n            raise NoSession(",
         SESSION,

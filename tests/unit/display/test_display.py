@@ -18,7 +18,7 @@ import pytest
 from browser import TextOf, browse, needs_a_browser
 
 import dpframe as dp
-from dpframe.session import session as sessions
+from dpframe.session import payer as sessions
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

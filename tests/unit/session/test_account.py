@@ -259,7 +259,8 @@ def test_an_answer_that_was_not_assigned_is_kept(library, tmp_path):
         kept.interval(0.9)
         kept.write(tmp_path / "t.csv")
         facts = json.loads((tmp_path / "t.csv.json").read_text())
-        margins = facts.pop("margins_95")
+        margins, columns = facts.pop("margins_95"), facts.pop("columns")
+        assert columns == {"g": "String", "n": "Int64", "m": "Float64"}
         assert facts == json.loads(json.dumps(kept.facts))
         assert set(margins) == {o.name for o in kept.plan.outputs}
         fact = facts["outputs"]["n"]

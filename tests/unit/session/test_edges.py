@@ -11,7 +11,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger import declaration
-from dpframe.session import session as sessions
+from dpframe.session import payer as sessions
 
 FRAME = pl.DataFrame({"x": [1.0] * 100})
 HUGE = 10**400

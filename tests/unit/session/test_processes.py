@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.session import session as sessions
+from dpframe.session import current
 
 DF = pl.DataFrame({"x": [1.0, 2.0, 3.0], "g": ["a", "b", "a"], "s": ["u", "v", "w"]})
 
@@ -169,7 +169,7 @@ def test_what_the_refusal_in_a_forked_child_advises_works():
 @needs_fork
 @quiet
 def test_a_child_forked_while_a_lock_is_held_does_not_hang():
-    with sessions._lock:
+    with current.lock:
         told = in_child(lambda: float(ONE.dp.count(eps=0.1, session=dp.Session(eps=1)) < math.inf))
     assert told == "1.0"
 
@@ -216,10 +216,10 @@ def test_nobody_gets_in_between_checking_and_recording(monkeypatch):
 
     def watched(*args):
         def knock():
-            got = sessions._lock.acquire(blocking=False)
+            got = current.lock.acquire(blocking=False)
             entered.append(got)
             if got:
-                sessions._lock.release()
+                current.lock.release()
 
         other = threading.Thread(target=knock)
         other.start()

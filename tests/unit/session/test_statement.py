@@ -96,7 +96,7 @@ def test_every_release_stands_there_with_date_bounds_and_error():
 
 def test_nothing_released_and_no_limit():
     assert "Nothing yet." in stated(eps=1)
-    from dpframe.session.session import _Ambient
+    from dpframe.session.payer import _Ambient
 
     assert "Nothing limits the total" in flat(str(_Ambient().statement()))
 
