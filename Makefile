@@ -3,7 +3,7 @@ PYTHON ?= python3
 PIP = python -m pip install -q --disable-pip-version-check
 LEDGER = tests/unit/ledger tests/system/test_nightly.py
 
-.PHONY: demo test test-pandas3 test-pandas2 lint docs bench audit audit-ledger audit-engines planted clean
+.PHONY: demo test test-pandas3 test-pandas2 lint docs bench audit audit-ledger audit-engines audit-tests planted clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/python -m dpframe demo
@@ -41,6 +41,10 @@ audit: .venv/ready
 	.venv/bin/python -m dpframe audit --size full --jobs 2
 	PYTHONPATH=tests .venv/bin/python -m planted --jobs 2
 	.venv/bin/python -m pytest -n 2 --dist loadgroup $(LEDGER)
+
+# Every test at full size: hours.
+audit-tests: .venv/ready
+	DPFRAME_AUDIT=1 .venv/bin/python -m pytest -n 2 --dist loadgroup tests
 
 # The ledger's crash, kill, flip and concurrency trials at full size.
 audit-ledger: .venv/ready
