@@ -27,9 +27,9 @@ from dpframe.accounting.conversion import rho_of_eps
 from dpframe.errors import MechanismError
 from dpframe.mechanisms.auto import Asked, choose
 from dpframe.mechanisms.base import Mechanism, Noise, Target, sqrt_up
-from dpframe.mechanisms.certificate import loss_distribution
 from dpframe.mechanisms.coarse import STEPS
 from dpframe.mechanisms.gaussian import analytic_sigma
+from dpframe.mechanisms.losses import loss_distribution
 from dpframe.mechanisms.staircase import Staircase
 
 EPS = ("0.1", "0.25", "0.5", "0.75", "1", "2", "3", "4", "5", "10")

@@ -19,7 +19,7 @@ _HOMES = {
     "accounting.events": ("Cost",),
     "api.advice": ("advise",),
     "api.bound_plan": ("BoundPlan",),
-    "api.doors": ("frame",),
+    "api.frame": ("frame",),
     "api.namespaces": ("FrameDP",),
     "api.prices": ("tradeoff",),
     "budget_plans.budget_plan": ("BudgetPlan",),

@@ -12,7 +12,7 @@ from dpframe.accounting.convert import rho_of_eps as rho_of_eps
 from dpframe.accounting.events import Cost as Cost
 from dpframe.api.advice import advise as advise
 from dpframe.api.bound_plan import BoundPlan as BoundPlan
-from dpframe.api.doors import frame as frame
+from dpframe.api.frame import frame as frame
 from dpframe.api.namespaces import FrameDP as FrameDP
 from dpframe.api.prices import tradeoff as tradeoff
 from dpframe.budget_plans.budget_plan import BudgetPlan as BudgetPlan

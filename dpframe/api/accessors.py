@@ -31,7 +31,7 @@ class OnlyFrames:
 
 def ask(frame: Any) -> Any:
     """What ``df.dp`` is: everything that a frame can be asked."""
-    from dpframe.api.doors import frame as door
+    from dpframe.api.frame import frame as door
 
     return door(frame)
 

@@ -40,7 +40,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from dpframe.accounting import pld
 from dpframe.accounting.conversion import analytic_delta, pure_rho
 from dpframe.accounting.events import Event
 from dpframe.errors import Arg, MechanismError
@@ -278,7 +277,7 @@ def worst_delta(noise: Noise, moves: int, eps: float) -> Finding:
     MechanismError
         For probabilities that are not probabilities.
     """
-    seen = _window(noise, moves, 1e-60)
+    seen = window(noise, moves, 1e-60)
     less = np.exp(min(eps, 700.0)) * seen.around
     worst, where = 0.0, 1
     for j in range(1, moves + 1):
@@ -290,7 +289,7 @@ def worst_delta(noise: Noise, moves: int, eps: float) -> Finding:
 
 def least_pure_eps(noise: Noise, moves: int) -> Finding:
     """The largest log-ratio of probabilities over all shifts up to ``moves`` (as ``delta`` of the finding)."""
-    seen = _window(noise, moves, _SEEN)
+    seen = window(noise, moves, _SEEN)
     worst, where = 0.0, 1
     for j, ratio in _ratios(seen, moves):
         largest = float(np.max(ratio, initial=0.0, where=seen.p > _SEEN))
@@ -302,7 +301,7 @@ def least_pure_eps(noise: Noise, moves: int) -> Finding:
 def worst_rho(noise: Noise, moves: int) -> Finding:
     """The least rho with D_a <= a*rho at the orders looked at and every shift up to ``moves``; inf where values
     become impossible."""
-    seen = _window(noise, moves, _SEEN)
+    seen = window(noise, moves, _SEEN)
     logs = _logs(seen.p)
     worst, where = 0.0, 1
     for j, ratio in _ratios(seen, moves):
@@ -327,7 +326,7 @@ class _Seen:
     outside: float
 
 
-def _window(noise: Noise, moves: int, tail: float) -> _Seen:
+def window(noise: Noise, moves: int, tail: float) -> _Seen:
     """Probabilities on a window around 0 beyond which there is at most ``tail``, and a bound on the mass outside."""
     w = 8 * max(1, moves)
     while w < WIDEST and 2 * float(noise.cdf(-w - 1)) > tail:
@@ -354,7 +353,7 @@ def _check_shape(noise: Noise, moves: int, name: str) -> None:
 
     Privacy: a threshold is taken from the lower tail of ``cdf`` and used at the upper end of the draws.
     """
-    seen = _window(noise, moves, 1e-60)
+    seen = window(noise, moves, 1e-60)
     p, other = seen.p, seen.p[::-1]
     if bool(np.any(np.abs(p - other) > 1e-9 * np.maximum(p, other) + _SEEN)):
         raise MechanismError(f"The mechanism {name!r} has an asymmetric distribution. It is refused.")
@@ -379,25 +378,3 @@ def _ratios(seen: _Seen, moves: int) -> Iterator[tuple[int, Floats]]:
     for j in range(1, moves + 1):
         where = slice(moves - j, moves - j + n)
         yield j, np.where(seen.around[where] > 0, logs - around[where], np.inf)
-
-
-def loss_distribution(noise: Noise, moves: int, step: float) -> pld.Losses:
-    """A symmetric distribution by its probabilities, for one coordinate that moves by up to ``moves`` steps.
-
-    Privacy: at every eps the largest delta over all shifts (see :mod:`dpframe.accounting.pld`).
-    """
-    seen = _window(noise, moves, 1e-60)
-    p, n = seen.p, len(seen.p)
-    laws = [seen.around[moves - j : moves - j + n] for j in range(1, moves + 1)]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = [np.where(p > 0, np.log(p) - np.log(q), -np.inf) for q in laws]  # inf where q is 0
-    most = max(float(np.max(x, where=np.isfinite(x), initial=0.0)) for x in ratios)
-    eps = np.arange(math.ceil(most / step) + 2) * step
-    worst = np.zeros(len(eps))
-    for q, ratio in zip(laws, ratios):
-        order = np.argsort(-ratio, kind="stable")
-        above = np.searchsorted(-ratio[order], -eps, side="left")  # how many have a loss > eps
-        over_p = np.concatenate([[0.0], np.cumsum(p[order])])
-        over_q = np.concatenate([[0.0], np.cumsum(q[order])])
-        np.maximum(worst, over_p[above] - np.exp(eps) * over_q[above], out=worst)
-    return pld.of_curve(np.minimum(worst + seen.outside + ABSOLUTE, 1.0), step)

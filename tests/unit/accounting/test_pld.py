@@ -17,7 +17,7 @@ from dpframe.accounting.conversion import eps_of_rho, pure_rho
 from dpframe.accounting.events import Event, compose, repeat
 from dpframe.accounting.report import losses_of, report
 from dpframe.mechanisms.base import Target
-from dpframe.mechanisms.certificate import loss_distribution
+from dpframe.mechanisms.losses import loss_distribution
 
 ZERO, DELTA = Fraction(0), Fraction(1, 10**6)
 DF = pl.DataFrame({"x": [1.0, 2.0, 3.0], "g": ["a", "a", "b"]})
