@@ -127,7 +127,7 @@ def make_partition(
         defaults.max_rows_per_group if max_rows_per_group is None else max_rows_per_group,
     )
     bounding = make_bounding(
-        limits, policy, source.column, grouped=True, keys=table, rows_matter=policy.unit is not None
+        limits, policy, source.column, by=by, keys=table, rows_matter=policy.unit is not None
     )
     many = (bounding.groups or 1 if bounding else 1) * (2 if policy.replace else 1)
     if rho is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from dpframe.accounting.policy import Limits, Policy
@@ -15,14 +16,17 @@ def make_bounding(
     policy: Policy,
     column: Any,
     *,
-    grouped: bool,
+    by: Sequence[Hashable],
     keys: KeyTable | None,
     rows_matter: bool,
 ) -> Bounding | None:
     """How much of a unit counts, from what was typed.
 
+    Where the columns that are grouped ``by`` are among those of the unit, all rows of a unit have one key, so one
+    group is what it counts in, whatever was typed.
+
     Privacy: the bounds multiply the sensitivity and are enforced in the engine, inside the release, after
-    every transform the caller made.
+    every transform the caller made; one group, too, is not believed but enforced.
     """
     typed = {k: getattr(limits.checked(), k) for k in ("max_groups", "max_rows_per_group", "max_rows")}
     if policy.unit is None:
@@ -47,7 +51,7 @@ def make_bounding(
         inner = c.native if c.kind == "categorical" else c
         if inner.kind in ("other", "interval", "time"):
             raise InputError(f"The unit {u!r} is {c.text}, which does not identify anybody.")
-    if not grouped:
+    if not by:
         if limits.max_rows is None and rows_matter:
             raise InputError(
                 f"How many rows may one {name} count for?",
@@ -58,6 +62,8 @@ def make_bounding(
             )
         return Bounding(policy.unit, (limits.max_rows or 1) if rows_matter else 1, None)
     rows, groups = limits.max_rows_per_group if rows_matter else 1, limits.max_groups
+    if set(by) <= set(policy.unit):
+        groups = 1
     if rows is None:
         raise InputError(
             f"How many rows may one {name} count for in a group?",

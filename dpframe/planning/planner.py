@@ -73,7 +73,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         )
     rows_matter = not all(a.families(types) == (UNITS,) for a in request.aggregates)
     bounding = make_bounding(
-        request.limits, policy, column, grouped=bool(by), keys=keys, rows_matter=rows_matter
+        request.limits, policy, column, by=[c.name for c in by], keys=keys, rows_matter=rows_matter
     )
     if bounding is not None:
         require(source, "units", "A session with a unit")
