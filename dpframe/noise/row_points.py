@@ -27,7 +27,7 @@ def ways(block: Cells, a: Ints, b: Ints) -> Floats:
     """``block.ways`` up to a factor that depends on a + b alone, by sums of positive terms."""
     k, r, m = block.steps, block.slack, block.m
     if not block.missing:
-        return np.asarray(np.sum(_terms(m, a * k + r, b * k + r), axis=0))
+        return np.asarray(np.sum(float_terms(m, a * k + r, b * k + r), axis=0))
     x, y = a.astype(np.float64), b.astype(np.float64)
     if m == 1:
         s = x + y
@@ -46,7 +46,7 @@ def _binomials(x: Floats, most: int) -> list[Floats]:
     return out
 
 
-def _terms(m: int, most: Ints, least: Ints) -> Floats:
+def float_terms(m: int, most: Ints, least: Ints) -> Floats:
     """C(m,i) C(least,i) C(most+m-i,m-i) for i = 0 .. m, times m!/(most+least+m)**m."""
     up, down = most.astype(np.float64), least.astype(np.float64)
     size = up + down + m
@@ -97,7 +97,9 @@ def _smaller(block: Cells, most: Ints, least: Ints, up: Ints, down: Ints) -> Boo
         a, b, c, d = (int(v[i]) * k + r for v in (most, least, up, down))
         return points(m, a, b), points(m, c, d)
 
-    part, whole = (np.sum(_terms(m, x * k + r, y * k + r), axis=0) for x, y in ((most, least), (up, down)))
+    part, whole = (
+        np.sum(float_terms(m, x * k + r, y * k + r), axis=0) for x, y in ((most, least), (up, down))
+    )
     narrower = ((most + least) * k + (2 * r + m)) / ((up + down) * k + (2 * r + m))
     return coins(part / whole * narrower**m, exact)
 
@@ -122,7 +124,7 @@ def _points_of(m: int, most: Ints, least: Ints) -> Ints:
 
 def _negatives(m: int, most: Ints, least: Ints) -> Ints:
     """i with weight C(m,i) C(least,i) C(most+m-i,m-i), out of cumulative sums."""
-    sums = np.cumsum(_terms(m, most, least), axis=0)
+    sums = np.cumsum(float_terms(m, most, least), axis=0)
     w = source.words(len(most))
     u = w * 2.0**-64 * sums[-1]
     band = _BAND * sums[-1]
@@ -193,7 +195,7 @@ def coins(odds: Floats, exact: Callable[[int], tuple[int, int]]) -> Bools:
     w = source.words(len(odds))
     gap = odds - w * 2.0**-64
     heads: Bools = gap > 0
-    for i in np.flatnonzero(np.abs(gap) <= _BAND):
+    for i in np.flatnonzero(~(np.abs(gap) > _BAND)):  # NaN is undecided, too
         x, y = exact(int(i))
         heads[i] = x >= y or _coin(x, y, int(w[i]))
     return heads

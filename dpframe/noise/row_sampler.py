@@ -164,21 +164,24 @@ class RowSampler:
         a = below(s + 1)
         if not self._sloping:
             return a
-        top = self._size(s // 2, s - s // 2)
+        top = self._sizes(s // 2, s - s // 2)
         left = np.arange(len(s))
         while True:
-            kept = self._kept(a[left], s[left], top[left])
+            kept = self._kept(a[left], s[left], [x[left] for x in top])
             left = left[~kept]
             if not len(left):
                 return a
             a[left] = below(s[left] + 1)
 
-    def _kept(self, a: Ints, s: Ints, top: Floats) -> Bools:
+    def _kept(self, a: Ints, s: Ints, top: list[Floats]) -> Bools:
         def exact(i: int) -> tuple[int, int]:
             n, total = int(a[i]), int(s[i])
             return self.weight(n, total - n), self.weight(total // 2, total - total // 2)
 
-        return coins(self._size(a, s - a) / top, exact)
+        odds = np.ones(len(a))
+        for size, most in zip(self._sizes(a, s - a), top):
+            odds *= size / most  # one by one: their products would leave float64
+        return coins(odds, exact)
 
     def weight(self, a: int, b: int) -> int:
         """W of the blocks on which the choice of a, for one a + b, depends."""
@@ -187,12 +190,9 @@ class RowSampler:
             out *= block.ways(a, b)
         return out
 
-    def _size(self, a: Ints, b: Ints) -> Floats:
-        """:meth:`weight`, up to a factor that depends on a + b alone; relative errors are below 2**-40."""
-        out = np.ones(len(a))
-        for block in self._sloping:
-            out *= ways(block, a, b)
-        return out
+    def _sizes(self, a: Ints, b: Ints) -> list[Floats]:
+        """W of every such block, up to factors that depend on a + b alone; relative errors are below 2**-48."""
+        return [ways(block, a, b) for block in self._sloping]
 
 
 @lru_cache(maxsize=512)

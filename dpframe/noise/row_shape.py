@@ -51,6 +51,8 @@ class Cells:
         if self.m == 1:
             s = a + b
             return k * (s * s - (a * a + b * b - s) // 2) + (2 * r + 1) * (s + 1)
+        if a + b > 4 * self.m + 8:
+            return sum(c * comb(a, u) * comb(b, v) for u, v, c in coefficients(self))
         rising = sum(points(self.m, t * k + r, b * k + r) for t in range(a + 1))
         return rising + sum(points(self.m, a * k + r, t * k + r) for t in range(b))
 
@@ -146,13 +148,21 @@ def _coefficients(values: list[list[int]]) -> list[list[int]]:
 
 
 @lru_cache(maxsize=512)
-def basis(block: Cells) -> tuple[tuple[int, int, float], ...]:
-    """W of a block that may be missing in the basis C(a, u) C(b, v), up to a power of two; no coefficient is negative."""
+def coefficients(block: Cells) -> tuple[tuple[int, int, int], ...]:
+    """(u, v, c): W of a block that may be missing is the sum of c C(a, u) C(b, v), a polynomial; no c is negative.
+
+    Its degree is m + 1, so values at a, b <= m + 1 determine it.
+    """
     n = block.size + 1
     found = _coefficients([[block.ways(a, b) for b in range(n)] for a in range(n)])
-    top = max(c for row in found for c in row).bit_length()
     if min(c for row in found for c in row) < 0:
         raise ValueError("this shape of blocks can't be drawn")
-    return tuple(
-        (u, v, float(Fraction(c, 1 << top))) for u, row in enumerate(found) for v, c in enumerate(row) if c
-    )
+    return tuple((u, v, c) for u, row in enumerate(found) for v, c in enumerate(row) if c)
+
+
+@lru_cache(maxsize=512)
+def basis(block: Cells) -> tuple[tuple[int, int, float], ...]:
+    """:func:`coefficients` as floats, up to a power of two."""
+    found = coefficients(block)
+    top = max(c for _, _, c in found).bit_length()
+    return tuple((u, v, float(Fraction(c, 1 << top))) for u, v, c in found)

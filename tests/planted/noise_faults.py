@@ -257,7 +257,7 @@ NOISE_FAULTS = (
         "noise/row_sampler.py",
         "            a[left] = below(s[left] + 1)\n",
         "            s[left] = self._totals(len(left))\n"
-        "            top[left] = self._size(s[left] // 2, s[left] - s[left] // 2)\n"
+        "            top = self._sizes(s // 2, s - s // 2)\n"
         "            a[left] = below(s[left] + 1)\n",
         ("unit/noise/test_row_sampler.py",),
     ),
@@ -274,6 +274,20 @@ NOISE_FAULTS = (
         "            kept = place < (most + least) * k + (2 * r + 1)\n",
         "            kept = place >= 0\n",
         ("unit/noise/test_row_sampler.py",),
+    ),
+    Fault(
+        "the row law forgets that a replaced row does both",
+        "mechanisms/row.py",
+        "moved = reach.rows * reach.groups * (2 if reach.replace else 1)",
+        "moved = reach.rows * reach.groups",
+        ("unit/mechanisms/test_row.py",),
+    ),
+    Fault(
+        "the tail of the rows is that of one row more",
+        "mechanisms/row_figures.py",
+        "    exact = _DIGITS.multiply(found, _DIGITS.power(q, least))\n",
+        "    exact = _DIGITS.multiply(found, _DIGITS.power(q, least + 1))\n",
+        ("unit/mechanisms/test_row.py",),
     ),
     Fault(
         "empty groups share one draw",

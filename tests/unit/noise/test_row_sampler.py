@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from row_law import gauge, held, law
 from scipy import stats
 
 from dpframe.noise import row_points, row_sampler, source
@@ -31,35 +32,6 @@ SHAPES = {
     "three cells": (Cells(3, 2, 1),),
 }
 ALL = pytest.mark.parametrize("blocks", SHAPES.values(), ids=SHAPES)
-
-
-# ---- the definition, as it is written down ----
-
-
-def holds(block, x, here, a, b):
-    if block.missing:
-        if not -b <= here <= a:
-            return False
-        a = min(a, b + here)
-        b = a - here
-    up, down = sum(v for v in x if v > 0), -sum(v for v in x if v < 0)
-    return up <= a * block.steps + block.slack and down <= b * block.steps + block.slack
-
-
-def gauge(blocks, k, noise, most=60):
-    """J: the least a + b with a - b = k that holds all blocks."""
-    for b in range(max(0, -k), most):
-        if all(holds(block, x, here, b + k, b) for block, (x, here) in zip(blocks, noise)):
-            return k + 2 * b
-    raise AssertionError
-
-
-def held(block, a, b):
-    """Every (x, l) that a pair holds, by trying all."""
-    reach = max(a, b) * block.steps + block.slack
-    rows = range(-b, a + 1) if block.missing else (0,)
-    cells = itertools.product(range(-reach, reach + 1), repeat=block.m)
-    return [(x, here) for x in cells for here in rows if holds(block, x, here, a, b)]
 
 
 @ALL
@@ -115,19 +87,6 @@ def counted(draws):
         noise = tuple((tuple(c[i].tolist()), int(rows[i, ends[-1] + j])) for j, c in enumerate(cells))
         out[int(rows[i, 0]), noise] = n
     return out
-
-
-def law(blocks, scale, top):
-    """Probabilities of all noise with J < top, by the definition and the total of the closed form."""
-    q = math.exp(-1 / float(scale))
-    d = sum(b.size for b in blocks)
-    z = (1 - q * q) * sum(h * q**i for i, h in enumerate(numerators(blocks))) / (1 - q) ** (d + 2)
-    found = {}
-    for s in range(top):
-        for a in range(s + 1):
-            for noise in itertools.product(*(held(b, a, s - a) for b in blocks)):
-                found.setdefault((2 * a - s, noise), q ** gauge(blocks, 2 * a - s, noise) / z)
-    return found
 
 
 def chance(blocks, scale, draws, top):
@@ -280,3 +239,21 @@ def test_no_draw_at_all():
     none = RowSampler((Cells(1, 4, 1, True), Cells(3, 1)), Fraction(1)).sample(0)
     assert none.rows.shape == (0,)
     assert [c.shape for c in none.cells] == [(0, 1), (0, 3)]
+
+
+def test_many_large_blocks_do_not_leave_float64():
+    """Products of 60 numbers of 2**60 would: what is compared is a product of ratios."""
+    made = RowSampler((Cells(1, 2**40, 2**39, True),) * 60, Fraction(50))
+    drawn = made.sample(300)
+    assert len(drawn.cells) == 60
+    assert np.all(np.abs(drawn.rows) < 10**5)
+
+
+def test_ways_of_many_rows_are_those_of_the_sum():
+    """A polynomial where the sum would be long."""
+    for block in (Cells(2, 5, 2, True), Cells(3, 2, 1, True)):
+        for a, b in ((30, 2), (0, 40), (25, 25)):
+            k, r, m = block.steps, block.slack, block.m
+            by_sum = sum(points(m, t * k + r, b * k + r) for t in range(a + 1))
+            by_sum += sum(points(m, a * k + r, t * k + r) for t in range(b))
+            assert block.ways(a, b) == by_sum

@@ -1,0 +1,277 @@
+"""Figures of the row law: covariances, half-widths of means, and the tail of the number of rows.
+
+Sums over pairs (a, b), which have probability W(a, b) q**(a+b) / Z; given the pair, blocks are independent and uniform
+among what it holds. Covariances and tails are exact: W and the sums of moments over the points that a pair holds are
+polynomials, which differences at 0 determine, and sum_n C(n, u) q**n = q**u / (1-q)**(u+1). Half-widths sum in float64 over
+the pairs of a B of a few rows; at a larger B the law is the same, scaled, but for 1 % (which is added).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from math import comb
+
+import numpy as np
+
+from dpframe.mechanisms.base import Floats
+from dpframe.noise.row_points import Ints, float_terms, ways
+from dpframe.noise.row_shape import Cells, numerators, points
+
+_DIGITS = Context(prec=120)
+
+At = tuple[int | None, int | None]  # (block, cell): (None, None) the rows, (j, None) its present rows
+
+
+# ---- moments, exactly ----
+
+
+@lru_cache(maxsize=64)
+def covariance(blocks: tuple[Cells, ...], scale: Fraction, at: tuple[At, ...]) -> Floats:
+    """Covariances of the coordinates ``at`` (all means are 0)."""
+    known: dict[object, float] = {}
+    out = np.empty((len(at), len(at)))
+    for i, u in enumerate(at):
+        for j, v in enumerate(at[: i + 1]):
+            kind = _kind(blocks, u, v)
+            if kind not in known:
+                known[kind] = _moment(blocks, scale, u, v)
+            out[i, j] = out[j, i] = known[kind]
+    return out
+
+
+def _kind(blocks: tuple[Cells, ...], u: At, v: At) -> object:
+    """Equal for coordinates that have equal covariances: blocks of one shape, and cells of one block, are alike."""
+    ends = sorted((("rows" if b is None else (blocks[b], c is None)) for b, c in (u, v)), key=repr)
+    return tuple(ends), u[0] == v[0], u == v
+
+
+def _moment(blocks: tuple[Cells, ...], scale: Fraction, u: At, v: At) -> float:
+    """E of a product of two coordinates."""
+    of_rows = sum(block is None for block, _ in (u, v))
+
+    def total(a: int, b: int) -> int:
+        out: int = (a - b) ** of_rows
+        for j, block in enumerate(blocks):
+            mine = [cell for k, cell in (u, v) if k == j]
+            out *= _block_sum(block, mine, a, b) if mine else block.ways(a, b)
+        return out
+
+    degree = sum(b.size for b in blocks) + 3
+    values = [sum(total(a, s - a) for a in range(s + 1)) for s in range(degree + 1)]
+    top, bottom = _series(values, scale), _total(blocks, scale)
+    return float(_DIGITS.divide(top, bottom))
+
+
+@lru_cache(maxsize=1 << 16)
+def _block_sum_cached(block: Cells, mine: tuple[int | None, ...], a: int, b: int) -> int:
+    if not block.missing:
+        return _cell_sum(block, mine, a, b)
+    out = 0
+    for here in range(-b, a + 1):
+        most = min(a, b + here)
+        out += here ** mine.count(None) * _cell_sum(
+            block, tuple(c for c in mine if c is not None), most, most - here
+        )
+    return out
+
+
+def _block_sum(block: Cells, mine: list[int | None], a: int, b: int) -> int:
+    """Sum, over all that (a, b) holds, of the product of the block's coordinates in ``mine``."""
+    cells = sorted({c for c in mine if c is not None})
+    named = tuple(None if c is None else cells.index(c) for c in mine)  # cells are alike
+    return _block_sum_cached(block, named, a, b)
+
+
+def _cell_sum(block: Cells, cells: tuple[int | None, ...], a: int, b: int) -> int:
+    m, up, down = block.m, a * block.steps + block.slack, b * block.steps + block.slack
+    if not cells:
+        return points(m, up, down)
+    if len(cells) == 1:
+        return _one(m, up, down, 1) - _one(m, down, up, 1)
+    if cells[0] == cells[1]:
+        return _one(m, up, down, 2) + _one(m, down, up, 2)
+    return _two(m, up, down) + _two(m, down, up)
+
+
+def _one(m: int, up: int, down: int, power: int) -> int:
+    """Sum of x**power over points with a positive first cell x: by sum_v v C(A-v+n, n) = C(A+n+1, n+2), and so on."""
+    out = 0
+    for i in range(m):
+        n = m - 1 - i
+        each = comb(up + n + 1, n + 2)
+        if power == 2:
+            each = 2 * comb(up + n + 2, n + 3) - each
+        out += comb(m - 1, i) * comb(down, i) * each
+    return out
+
+
+def _two(m: int, up: int, down: int) -> int:
+    """Sum of x y over points whose first two cells are positive, less that of half of those of opposite signs."""
+    out = 0
+    for i in range(m - 1):
+        n = m - 2 - i
+        both = comb(down, i) * comb(up + n + 2, n + 4)
+        opposite = comb(down + 1, i + 2) * comb(up + n + 1, n + 2)
+        out += comb(m - 2, i) * (both - opposite)
+    return out
+
+
+def _series(values: Sequence[int], scale: Fraction) -> Decimal:
+    """sum_s f(s) q**s of the polynomial f that has ``values`` at 0, 1, ... (more of them than its degree)."""
+    q, rest = _q(scale)
+    out, power, column = Decimal(0), _DIGITS.divide(Decimal(1), rest), list(values)
+    while column:
+        out = _DIGITS.add(out, _DIGITS.multiply(Decimal(column[0]), power))
+        power = _DIGITS.multiply(power, _DIGITS.divide(q, rest))
+        column = [y - x for x, y in itertools.pairwise(column)]
+    return out
+
+
+def _total(blocks: tuple[Cells, ...], scale: Fraction) -> Decimal:
+    """Z = sum over pairs of W(a, b) q**(a+b)."""
+    q, rest = _q(scale)
+    out = Decimal(0)
+    for i, h in enumerate(numerators(blocks)):
+        out = _DIGITS.add(out, _DIGITS.multiply(Decimal(h), _DIGITS.power(q, i)))
+    return _DIGITS.divide(out, _DIGITS.power(rest, sum(b.size for b in blocks) + 2))
+
+
+@lru_cache(maxsize=64)
+def _q(scale: Fraction) -> tuple[Decimal, Decimal]:
+    """q and 1 - q."""
+    q = _DIGITS.exp(_DIGITS.divide(Decimal(-scale.denominator), Decimal(scale.numerator)))
+    return q, _DIGITS.subtract(Decimal(1), q)
+
+
+# ---- the number of rows ----
+
+
+@lru_cache(maxsize=4096)
+def rows_tail(blocks: tuple[Cells, ...], scale: Fraction, least: int) -> float:
+    """P(k >= least), rounded up: sum over b, u >= 0 of W(least + b + u, b) q**(least + 2b + u) / Z."""
+    if least <= 0:
+        return min(1.0, 1 - rows_tail(blocks, scale, 1 - least) * (1 - 2.0**-30) + 2.0**-50)
+    n = sum(b.size for b in blocks) + 1
+    kinds = {b: blocks.count(b) for b in blocks}
+    q, _ = _q(scale)
+    squared = _DIGITS.multiply(q, q)
+    rows = []  # of u, coefficients in C(b, i) summed over b
+    for u in range(n):
+        values = [math.prod(x.ways(least + b + u, b) ** t for x, t in kinds.items()) for b in range(n)]
+        rows.append(_summed(values, squared))
+    found = _DIGITS.divide(_summed(rows, q), _total(blocks, scale))
+    exact = _DIGITS.multiply(found, _DIGITS.power(q, least))
+    return min(1.0, float(exact) * (1 + 2.0**-40) + 1e-320)
+
+
+def _summed(values: Sequence[int] | Sequence[Decimal], q: Decimal) -> Decimal:
+    rest = _DIGITS.subtract(Decimal(1), q)
+    power, out = _DIGITS.divide(Decimal(1), rest), Decimal(0)
+    column = [Decimal(v) for v in values]
+    while column:
+        out = _DIGITS.add(out, _DIGITS.multiply(column[0], power))
+        power = _DIGITS.multiply(power, _DIGITS.divide(q, rest))
+        column = [_DIGITS.subtract(y, x) for x, y in itertools.pairwise(column)]
+    return out
+
+
+# ---- means ----
+
+
+def halfwidth(blocks: tuple[Cells, ...], scale: Fraction, block: int, share: float, level: float) -> float:
+    """See :meth:`dpframe.mechanisms.row.RowNoise.halfwidth`."""
+    if blocks[block].m != 1:
+        raise ValueError("a block of several cells has no single mean")
+    k = blocks[block].steps
+    most = _largest(blocks)
+    if scale > most:  # a slack below K/2 makes less of a difference at a larger B
+        wide = tuple(Cells(b.m, b.steps, max(b.slack, b.steps // 2), b.missing) for b in blocks)
+        near = _halfwidth(wide, most, block, share, level)
+        return near * float(scale / most) * 1.01 * k + 1
+    return _halfwidth(blocks, scale, block, share, level) * k + 0.5
+
+
+@lru_cache(maxsize=512)
+def _halfwidth(blocks: tuple[Cells, ...], scale: Fraction, block: int, share: float, level: float) -> float:
+    """In rows. The cell is taken as uniform on the steps' whole width; half a step covers the difference."""
+    p, low, high = _spans(blocks, scale, block, share)
+    wide = high - low
+
+    def outside(w: float) -> float:
+        over = np.clip(high - np.maximum(low, w), 0, None) + np.clip(np.minimum(high, -w) - low, 0, None)
+        return float(np.sum(p * (over / wide)))
+
+    a, b = 0.0, 1.0
+    while outside(b) > (1 - level) * (1 - 2.0**-30):
+        a, b = b, 2 * b
+    for _ in range(50):
+        middle = (a + b) / 2
+        a, b = (a, middle) if outside(middle) <= (1 - level) * (1 - 2.0**-30) else (middle, b)
+    return b
+
+
+def _largest(blocks: tuple[Cells, ...]) -> Fraction:
+    """B, in rows, up to which pairs are summed one by one: some 10**5 of them."""
+    d = sum(b.size for b in blocks)
+    return Fraction(8 if d <= 12 else 4 if d <= 40 else 2)
+
+
+def mean_errors(blocks: tuple[Cells, ...], scale: Fraction, block: int) -> tuple[float, float]:
+    """RMSE of x/K - share * rows at share 1/2 and 1, in rows (at a large B scaled)."""
+    out, near = [], min(scale, _largest(blocks))
+    for share in (0.5, 1.0):
+        p, low, high = _spans(blocks, near, block, share)
+        each = math.sqrt(float(np.sum(p * (high * high + high * low + low * low))) / 3)
+        out.append(each * float(scale / near))
+    return out[0], out[1]
+
+
+def _spans(
+    blocks: tuple[Cells, ...], scale: Fraction, block: int, share: float
+) -> tuple[Floats, Floats, Floats]:
+    """Probabilities of pairs, and between what x/K - share * rows is uniform given each."""
+    p, a, b = _pairs(blocks, scale, block)
+    one = blocks[block]
+    more = (one.slack + 0.5) / one.steps
+    moved = share * (a - b)
+    return p, -b - more - moved, a + more - moved
+
+
+@lru_cache(maxsize=64)
+def _pairs(blocks: tuple[Cells, ...], scale: Fraction, block: int) -> tuple[Floats, Floats, Floats]:
+    """The pairs that hold the block's cells, and their probabilities (where it may be missing: the largest, given l)."""
+    d = sum(b.size for b in blocks)
+    last = math.ceil(float(scale) * (d + 45 + 3 * math.sqrt(d))) + 3
+    grid = np.arange(last + 1, dtype=np.int64)
+    a, b = (g.ravel() for g in np.meshgrid(grid, grid, indexing="ij"))
+    kept = a + b <= last
+    a, b = a[kept], b[kept]
+    logs = -(a + b) / float(scale)
+    for j, other in enumerate(blocks):
+        if j != block or not other.missing:
+            logs += _log_ways(other, a, b)
+    f = np.exp(logs - logs.max())
+    if blocks[block].missing:
+        table = np.zeros((last + 1, last + 1))
+        table[a, b] = f
+        up = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]  # over b' >= b
+        right = np.cumsum(table[::-1], axis=0)[::-1] - table  # over a' > a
+        k, r = blocks[block].steps, blocks[block].slack
+        f = (up + right)[a, b] * ((a + b) * float(k) + 2 * r + 1)
+    return f / f.sum(), a.astype(np.float64), b.astype(np.float64)
+
+
+def _log_ways(block: Cells, a: Ints, b: Ints) -> Floats:
+    """log W, up to a constant."""
+    if block.missing:
+        return np.asarray(np.log(ways(block, a, b)))
+    k, r, m = block.steps, block.slack, block.m
+    size = (a + b) * float(k) + (2 * r + m)
+    if m == 1:
+        return np.asarray(np.log(size))
+    return np.asarray(np.log(np.sum(float_terms(m, a * k + r, b * k + r), axis=0)) + m * np.log(size))
