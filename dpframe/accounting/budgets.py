@@ -7,11 +7,13 @@ from typing import Any
 
 from dpframe.accounting.events import rational
 from dpframe.accounting.filter import ACCOUNTANTS, Budget
+from dpframe.accounting.policy import NEIGHBORS, Policy
 from dpframe.accounting.renyi import chosen_order
 from dpframe.errors import Arg, Call, InputError, InPython, check_text, did_you_mean, wrong_type
 
 
 def read_unit(unit: Any) -> tuple[str, ...] | None:
+    """The columns of the unit that was typed; None for one row."""
     if unit is None:
         return None
     names = tuple(unit) if isinstance(unit, list | tuple) else (unit,)
@@ -26,6 +28,14 @@ def read_unit(unit: Any) -> tuple[str, ...] | None:
             )
         check_text(n, "unit")
     return names
+
+
+def read_policy(neighbors: Any, unit: Any) -> Policy:
+    """The relation and the unit that were typed, or InputError (TypeError for a unit that is no name)."""
+    if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
+        near = did_you_mean(neighbors if isinstance(neighbors, str) else "", NEIGHBORS)
+        raise InputError(Arg("neighbors", neighbors), f" is not a relation. {near}")
+    return Policy(neighbors, read_unit(unit))
 
 
 def read_budget(

@@ -8,7 +8,7 @@ carries (eps_i, delta_i, rho_i). It is granted iff the deltas stay within ``delt
 * (B) the sum of rho_i over *all* events is at most rho(eps, delta_z).
 
 That is the accountant ``union``. Others use A alone or B alone, with another rho_i and another
-conversion (``dpframe.accounting.filter``); the rule is the same.
+conversion (the classes below); the rule is the same.
 
 Privacy: every event is (1 - delta_i) * (a pair that is eps_i-DP and rho_i-zCDP) + delta_i * (anything).
 The bad parts weigh at most delta_calls together. Of the rest, a transcript that ends within A has

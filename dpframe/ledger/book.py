@@ -11,20 +11,18 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import logging
 import os
 import secrets
-import time
 from collections.abc import Iterator
 
 import polars as pl
 
 from dpframe._version import __version__
-from dpframe.accounting.budgets import read_budget, read_unit
+from dpframe.accounting.budgets import read_budget, read_policy
 from dpframe.accounting.claims import Busy, Claim, Head, Ticket
 from dpframe.accounting.events import Cost, Number, least
 from dpframe.accounting.filter import Budget, State
-from dpframe.accounting.policy import NEIGHBORS, Policy
+from dpframe.accounting.policy import Policy
 from dpframe.base.uncopied import Uncopied
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import (
@@ -32,13 +30,10 @@ from dpframe.errors import (
     Call,
     Code,
     InputError,
-    InPython,
-    LedgerError,
     NearNames,
     check_text,
-    did_you_mean,
 )
-from dpframe.ledger import granting, locks
+from dpframe.ledger.answering import Answering
 from dpframe.ledger.declaration import (
     FORMAT,
     Declaration,
@@ -48,14 +43,14 @@ from dpframe.ledger.declaration import (
 )
 from dpframe.ledger.granting import Transaction
 from dpframe.ledger.log import Log
-from dpframe.ledger.rows import broken, digest, write_time
+from dpframe.ledger.rows import write_time
 from dpframe.ledger.store import place_of, write_new
-from dpframe.ledger.sums import Charged, LedgerEntry, as_frame
+from dpframe.ledger.sums import LedgerEntry, as_frame
 
 _RIGHT = "dp.Ledger.create('budget.db', eps=3), then dp.Ledger('budget.db')"
 
 
-class Ledger(Uncopied, NearNames):
+class Ledger(Answering, Uncopied, NearNames):
     """A budget in a file, shared by all processes, threads and forks that open it.
 
     Parameters
@@ -148,10 +143,6 @@ class Ledger(Uncopied, NearNames):
             If it can't be written.
         """
         place = place_of(path, "path")
-        if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
-            raise InputError(
-                Arg("neighbors", neighbors), f" is not a relation. {did_you_mean(str(neighbors), NEIGHBORS)}"
-            )
         if (eps is None) == (rho is None):
             raise InputError(
                 "A ledger needs ",
@@ -174,7 +165,7 @@ class Ledger(Uncopied, NearNames):
             secrets.token_hex(16),
             write_time(cls._clock()),
             __version__,
-            Policy(neighbors, read_unit(unit)),
+            read_policy(neighbors, unit),
             read_budget(eps, delta, delta_calls, rho, accountant, order),
             read_part(per_scope, "per_scope", accountant),
             read_part(lifetime, "lifetime", accountant),
@@ -205,11 +196,6 @@ class Ledger(Uncopied, NearNames):
     def lifetime(self) -> Budget | None:
         """With a window: the budget of all windows together."""
         return self._log.declaration.lifetime
-
-    @property
-    def window(self) -> dt.timedelta | None:
-        """The window's length."""
-        return self._log.declaration.window_length
 
     @property
     def accountant(self) -> str:
@@ -276,131 +262,6 @@ class Ledger(Uncopied, NearNames):
                     return transaction.reserve(claim)
             except Busy as busy:
                 busy.wait()
-
-    def store(self, ticket: Ticket, payload: bytes) -> Head:
-        """Keep the release that ``ticket`` was charged for, as the bytes ``payload``, before it is handed out.
-
-        Raises
-        ------
-        LedgerError
-            If it can't be kept, was kept before, or came later than a window after its charge. It must not
-            be handed out then.
-        """
-        if not isinstance(payload, bytes):
-            raise TypeError(f"payload must be bytes, not a {type(payload).__name__}.")
-        self._check_ticket(ticket)
-        if ticket.stored is not None:
-            raise InputError("This request was answered before; its release is ticket.stored.")
-        with self._log.writing():
-            head = self._release(ticket, payload)
-        if ticket._lease is not None:
-            locks.let_go(ticket._lease)
-        return head
-
-    def _release(self, ticket: Ticket, payload: bytes) -> Head:
-        charged = self._log.known.charges.get(ticket.sequence)
-        if charged is None or charged.release is not None or charged.failed or not self._owns(ticket):
-            raise LedgerError(
-                "This charge was answered by somebody else meanwhile; one charge buys one release. ",
-                hint=InPython("ask again with the same request_id", "run again"),
-            )
-        now = self._log.now()
-        self._check_window(charged, now)
-        name = digest(payload)
-        self._log.store.keep(payload)
-        self._log.store.end_lease(ticket.sequence)
-        return self._log.append("release", now, of=ticket.sequence, digest=name, size=len(payload))
-
-    def check_window(self, ticket: Ticket) -> None:
-        """LedgerError if an answer to ``ticket`` would leave now in a window that does not hold its charge."""
-        if self.window is not None:
-            with self._log.reading():
-                self._check_window(self._log.known.charges[ticket.sequence], self._log.now())
-
-    def _check_window(self, charged: Charged, now: dt.datetime) -> None:
-        if not self._log.known.in_window(charged, now):
-            raise LedgerError(
-                f"The answer came more than {length(self.window or dt.timedelta(0))} after its charge, so no window"
-                " holds both; it was dropped. The charge stands.",
-                hint=(
-                    InPython("ask again with the same request_id", "run again"),
-                    ", or make the partition anew",
-                ),
-            )
-
-    def failed(self, ticket: Ticket) -> None:
-        """Note that the engine failed for a ``ticket``, before that is told. The charge stands, and is over.
-
-        Privacy: a failure may depend on the data, and whoever asked is told of it. So it is what the charge
-        bought, as an answer would be: the same request, asked again, is charged again.
-        """
-        self._check_ticket(ticket)
-        granting.untold.add((self.path, ticket.sequence))
-        try:
-            with self._log.writing():
-                charged = self._log.known.charges.get(ticket.sequence)
-                if (
-                    charged is not None
-                    and charged.release is None
-                    and not charged.failed
-                    and self._owns(ticket)
-                ):
-                    self._log.append("failure", self._log.now(), of=ticket.sequence)
-                    self._log.store.end_lease(ticket.sequence)
-            granting.untold.discard((self.path, ticket.sequence))
-        except LedgerError as e:  # the caller is failing already; this process will not take the request over
-            logging.getLogger("dpframe").warning("A failure could not be noted: %s", e)
-        if ticket._lease:
-            locks.let_go(ticket._lease)
-            ticket._lease = ""
-
-    def fail(self, ticket: Ticket) -> None:
-        """Give up the lease of ``ticket``, of which nothing was told: the same request goes on. The charge stands."""
-        self._check_ticket(ticket)
-        lease = ticket._lease
-        if not lease:
-            return
-        ticket._lease = ""  # no lease has this name
-        locks.let_go(lease)  # from here on this process counts as done
-        try:
-            with self._log.writing():
-                held = self._log.store.lease(ticket.sequence)
-                if held is not None and held[1] == lease:
-                    self._log.store.end_lease(ticket.sequence)
-        except LedgerError as e:  # the caller is failing already; others wait until this process has ended
-            logging.getLogger("dpframe").warning("A request could not be given up: %s", e)
-
-    def _check_ticket(self, ticket: Ticket) -> None:
-        if ticket._pid != os.getpid():
-            raise broken(
-                self.path,
-                "was charged in the process that this one was forked from",
-                "answer where you charged",
-            )
-
-    def _owns(self, ticket: Ticket) -> bool:
-        held = self._log.store.lease(ticket.sequence)
-        return (None if held is None else held[1]) == ticket._lease
-
-    def _settle(self, scope: str | None, request_id: str) -> None:
-        """Wait until the request is answered, free, or its owner dead. Outside any transaction."""
-        pause, until = 0.002, time.monotonic() + 5
-        while True:
-            with self._log.reading():
-                charged = self._log.known.requests.get((scope, request_id))
-                if charged is None or charged.release is not None or not self._answering(charged):
-                    return
-            time.sleep(pause)
-            pause = min(2 * pause, 0.1)
-            if time.monotonic() > until:
-                until = float("inf")
-                logging.getLogger("dpframe").info(
-                    "Request %r is being answered elsewhere; waiting.", request_id
-                )
-
-    def _answering(self, charged: Charged) -> bool:
-        held = self._log.store.lease(charged.head.sequence)
-        return held is not None and locks.leased(self.path, *held)
 
     # ---- reading ----
 

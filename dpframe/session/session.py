@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
 
-from dpframe.accounting.budgets import read_budget, read_unit
+from dpframe.accounting.budgets import read_budget, read_policy
 from dpframe.accounting.events import Cost, Number, least, rational
 from dpframe.accounting.filter import Budget, State
-from dpframe.accounting.policy import NEIGHBORS, Charge, Limits, Policy
+from dpframe.accounting.policy import Charge, Limits, Policy
 from dpframe.base.html import Page
 from dpframe.base.uncopied import Uncopied
 from dpframe.base.wrong_calls import checked
@@ -129,13 +129,8 @@ class Session(Current, Uncopied, Page, NearNames):
     ) -> None:
         if not isinstance(strict, bool):
             raise InputError(Arg("strict", strict), " must be True or False.", hint=Arg("strict", True))
-        if neighbors is not None and (not isinstance(neighbors, str) or neighbors not in NEIGHBORS):
-            raise InputError(
-                Arg("neighbors", neighbors),
-                f" is not a relation. {did_you_mean(neighbors if isinstance(neighbors, str) else '', NEIGHBORS)}",
-            )
+        policy = read_policy("add_remove" if neighbors is None else neighbors, unit)
         book = None if ledger is None else _book(ledger)
-        policy = Policy(neighbors or "add_remove", read_unit(unit))
         if book is not None:
             policy = _same_policy(book, neighbors, policy.unit)
             book.check_scope(scope)
