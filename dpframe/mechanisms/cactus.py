@@ -32,7 +32,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpframe.errors import MechanismError
+from dpframe.errors import MechanismError, show
 from dpframe.mechanisms import fitting
 from dpframe.mechanisms.base import Floats, Norm, Shown, Target
 from dpframe.mechanisms.table import TableNoise
@@ -67,7 +67,7 @@ class Cactus(Shown):
         eps, delta = approximate(self.name, sensitivity, target)
         if not LEAST_EPS * (1 - _NEAR) <= eps <= LARGEST_EPS * (1 + _NEAR):
             raise MechanismError(
-                f"cactus is made for eps from 0.1 to 10 for a number; it was asked for {float(eps):.3g}."
+                f"cactus is made for eps from 0.1 to 10 for a number; it was asked for {show(eps)}."
                 f" Hint: mechanism='{'laplace' if eps < 1 else 'staircase'}'."
             )
         if not LEAST_DELTA * (1 - _NEAR) <= delta <= LARGEST_DELTA * (1 + _NEAR):

@@ -21,7 +21,7 @@ import numpy as np
 
 from dpframe.accounting.conversion import pure_rho
 from dpframe.accounting.events import Event
-from dpframe.errors import Arg, MechanismError
+from dpframe.errors import Arg, MechanismError, show
 from dpframe.mechanisms.base import Floats, Target
 from dpframe.mechanisms.certificate import certified
 from dpframe.mechanisms.table import BITS, TableNoise
@@ -53,7 +53,7 @@ def asked(sensitivity: Fraction, target: Target, name: str) -> tuple[int, float,
         )
     if eps > LARGEST_EPS:
         raise MechanismError(
-            f"{name} is fitted number by number, for eps up to {LARGEST_EPS}; it was asked for {float(eps):.6g}.",
+            f"{name} is fitted number by number, for eps up to {LARGEST_EPS}; it was asked for {show(eps)}.",
             hint=(Arg("mechanism", "laplace"), "."),
         )
     if sensitivity > 1 << 10:

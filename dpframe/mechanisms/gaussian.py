@@ -41,6 +41,8 @@ from dpframe.mechanisms.base import (
 from dpframe.mechanisms.targets import gaussian_cost, zcdp_sigma
 from dpframe.noise.strips import sampler
 
+_LARGEST_EPS = Fraction(10**9)  # a larger eps gets the noise for this one
+
 
 @lru_cache(maxsize=4096)
 def analytic_sigma(eps: Fraction, delta: Fraction) -> float:
@@ -124,7 +126,7 @@ class Gaussian(Shown):
             sigma = zcdp_sigma(sensitivity, target.rho)
             cost = Event(None, Fraction(0), target.rho, None, "gaussian", 0, moving)
         elif target.eps is not None and target.delta > 0:
-            unit = Fraction(analytic_sigma(target.eps, target.delta))
+            unit = Fraction(analytic_sigma(min(target.eps, _LARGEST_EPS), target.delta))
             sigma = Fraction(float_up(sensitivity * unit))
             cost = gaussian_cost(target, unit, moving)
         else:

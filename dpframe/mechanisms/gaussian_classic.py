@@ -23,10 +23,12 @@ import math
 from fractions import Fraction
 
 from dpframe.accounting.conversion import analytic_delta
-from dpframe.errors import Arg, Code, MechanismError
+from dpframe.errors import Arg, Code, MechanismError, show
 from dpframe.mechanisms.base import Norm, Shown, Target, checked_scale, float_up
 from dpframe.mechanisms.gaussian import RoundedGaussian
 from dpframe.mechanisms.targets import gaussian_cost
+
+_LARGEST_EPS = Fraction(10**4)
 
 
 def classic_sigma(eps: Fraction, delta: Fraction) -> float:
@@ -56,12 +58,13 @@ class GaussianClassic(Shown):
                     " for a pure guarantee.",
                 ),
             )
-        unit = classic_sigma(target.eps, target.delta)
-        true = analytic_delta(unit, float(target.eps))
-        if Fraction(true) > target.delta:
+        near = min(target.eps, _LARGEST_EPS)  # beyond, the formula under-noises at every delta there is
+        unit = classic_sigma(near, target.delta)
+        true = analytic_delta(unit, float(near))
+        if Fraction(true) > target.delta or target.eps > _LARGEST_EPS:
             raise MechanismError(
                 "gaussian_classic under-noises at ",
-                Arg("eps", Code(f"{float(target.eps):.6g}")),
+                Arg("eps", Code(show(target.eps))),
                 f": its textbook formula is proved for eps < 1, and its true delta here is {true:.6g}, not {float(target.delta):.6g}.",
                 hint=Arg("mechanism", "gaussian"),
             )

@@ -21,6 +21,7 @@ from dpframe.mechanisms.base import Ints, Noise
 from dpframe.noise import source
 
 _SAFE = 1 - 2.0**-30
+_LARGEST_EPS = Fraction(256)  # e**256 takes the least probability there is, 2**-128, to 1
 
 
 def per_key_delta(delta: Fraction, groups: int) -> float:
@@ -127,6 +128,7 @@ class KeySelection:
 def _selection_table(eps: Fraction, delta: float) -> tuple[int, ...]:
     one = 1 << 128
     digits = 60
+    eps = min(eps, _LARGEST_EPS)
     e = Decimal(eps.numerator), Decimal(eps.denominator)
     down, up = Context(prec=digits, rounding=ROUND_FLOOR), Context(prec=digits, rounding=ROUND_CEILING)
     slack = Fraction(1, 10**50)

@@ -6,6 +6,7 @@ Nothing here uses float64, or the package's certificate.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from fractions import Fraction
@@ -21,6 +22,7 @@ from dpframe.mechanisms.auto import Asked, choose
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.coarse import STEPS
 from dpframe.mechanisms.table import TableNoise
+from dpframe.mechanisms.thresholds import KeySelection
 
 TABLES = ("optimal_count", "tulap", "truncated_laplace", "multi_gaussian", "quasi_gaussian", "flipped_huber")
 MIXTURES = TABLES[3:]
@@ -149,3 +151,27 @@ def test_the_room_of_the_fit_is_what_the_documentation_says():
     for eps, delta in (("80.001", "1e-6"), ("1", "9e-14")):
         with pytest.raises(dp.MechanismError, match="Hint"):
             dp.mechanism("multi_gaussian").calibrate(Fraction(1), 1, Target(Fraction(eps), Fraction(delta)))
+
+
+@pytest.mark.parametrize("name", dp.mechanisms())
+@pytest.mark.parametrize("eps", ["1e-300", "1e-30", "1e9", "1e300", "1e400"])
+def test_extreme_targets_are_answered_or_refused_in_words(name, eps):
+    """No number is too large or too small for a message, and none runs for long."""
+    given = 0
+    for delta in ("0", "1e-300", "1e-6", "0.999999"):
+        for s in (1, 64):
+            asked = Asked(((s, s * s),), (s,), 1, Target(Fraction(eps), Fraction(delta)))
+            with contextlib.suppress(dp.MechanismError):
+                noise = choose(name, asked).noises[0]
+                given += noise.event.eps <= Fraction(eps)
+    assert given >= (name in ("laplace", "staircase") and eps != "1e-300" and eps != "1e-30")
+
+
+@pytest.mark.parametrize("eps", ["256", "1e9", "1e400"])
+def test_keys_at_a_huge_eps(eps):
+    """Both inequalities of the selection hold with any smaller eps; one row stays behind delta."""
+    table = KeySelection(Fraction(eps), 1e-6).table()
+    assert table[0] == 0
+    assert table[1] <= 2**128 * 1e-6
+    assert table[-1] == 2**128
+    assert all(a <= b for a, b in itertools.pairwise(table))
