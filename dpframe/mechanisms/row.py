@@ -21,9 +21,12 @@ Loses to separate draws where a few fine blocks stand beside a table of many bin
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+
+import numpy as np
 
 from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
@@ -107,6 +110,35 @@ class RowNoise:
         """The standard deviation of one coordinate, in rows or in its steps."""
         i = self.coordinates.index(at)
         return math.sqrt(self.covariance[i, i])
+
+    def deviation(self, weights: Mapping[Coordinate, float]) -> float:
+        """The standard deviation of a weighted sum of coordinates of one draw."""
+        w = np.array([weights.get(c, 0.0) for c in self.coordinates])
+        return math.sqrt(max(0.0, float(w @ self.covariance @ w)))
+
+    def interval(self, at: Coordinate, level: float) -> int:
+        """The least w with P(\\|noise\\| <= w) >= level, for the rows or a cell, in rows or in its steps.
+
+        Raises
+        ------
+        ValueError
+            For a block's present rows.
+        """
+        if at.block is not None and at.cell is None:
+            raise ValueError("present rows have a standard deviation and no interval")
+
+        def outside(w: int) -> float:
+            if at.block is None:
+                return 2 * self.rows_tail(w + 1)
+            return 2 * row_figures.cell_tail(self.blocks, self.scale, at.block, w + 1)
+
+        low, high = -1, 1
+        while outside(high) > 1 - level:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if outside(middle) <= 1 - level else (middle, high)
+        return high
 
     def halfwidth(self, block: int, share: float, level: float) -> float:
         """w with P(\\|x - share * K * rows\\| <= w) >= level, in steps, for a block of one cell.

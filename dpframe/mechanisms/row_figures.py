@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -156,17 +156,54 @@ def rows_tail(blocks: tuple[Cells, ...], scale: Fraction, least: int) -> float:
     """P(k >= least), rounded up: sum over b, u >= 0 of W(least + b + u, b) q**(least + 2b + u) / Z."""
     if least <= 0:
         return min(1.0, 1 - rows_tail(blocks, scale, 1 - least) * (1 - 2.0**-30) + 2.0**-50)
-    n = sum(b.size for b in blocks) + 1
     kinds = {b: blocks.count(b) for b in blocks}
+
+    def beyond(u: int, b: int) -> int:  # k = least + u
+        return math.prod(x.ways(least + b + u, b) ** times for x, times in kinds.items())
+
     q, _ = _q(scale)
-    squared = _DIGITS.multiply(q, q)
-    rows = []  # of u, coefficients in C(b, i) summed over b
-    for u in range(n):
-        values = [math.prod(x.ways(least + b + u, b) ** t for x, t in kinds.items()) for b in range(n)]
-        rows.append(_summed(values, squared))
+    return _tail(beyond, blocks, scale, least, _DIGITS.multiply(q, q))
+
+
+@lru_cache(maxsize=4096)
+def cell_tail(blocks: tuple[Cells, ...], scale: Fraction, block: int, least: int) -> float:
+    """P(x >= least) for one cell of a block, ``least`` 1 or more, rounded up.
+
+    Pairs with a K + r >= least have such points, their number being a polynomial in a beyond the first such a: with A and B
+    as in N, sum_i C(m-1,i) C(B,i) C(A-least+m-i, m-i).
+    """
+    mine = blocks[block]
+    k, r, m = mine.steps, mine.slack, mine.m
+    first = max(0, -((r - least) // k))
+    others = {b: (blocks[:block] + blocks[block + 1 :]).count(b) for b in blocks}
+
+    def above(a: int, b: int) -> int:
+        over, down = a * k + r - least, b * k + r
+        return sum(
+            comb(m - 1, i) * comb(down, i) * comb(over + m - i, m - i) for i in range(min(m - 1, down) + 1)
+        )
+
+    def beyond(u: int, b: int) -> int:
+        a = first + u
+        out: int = math.prod(x.ways(a, b) ** times for x, times in others.items())
+        if not mine.missing:
+            return out * above(a, b)
+        rising = sum(above(t, b) for t in range(first, a + 1))
+        return out * (rising + sum(above(a, t) for t in range(b)))
+
+    q, _ = _q(scale)
+    return _tail(beyond, blocks, scale, first, q)
+
+
+def _tail(
+    beyond: Callable[[int, int], int], blocks: tuple[Cells, ...], scale: Fraction, power: int, of_b: Decimal
+) -> float:
+    """q**power / Z times the sum over u, b >= 0 of beyond(u, b) q**u of_b**b, rounded up."""
+    n = sum(b.size for b in blocks) + 1
+    q, _ = _q(scale)
+    rows = [_summed([beyond(u, b) for b in range(n)], of_b) for u in range(n)]
     found = _DIGITS.divide(_summed(rows, q), _total(blocks, scale))
-    exact = _DIGITS.multiply(found, _DIGITS.power(q, least))
-    return min(1.0, float(exact) * (1 + 2.0**-40) + 1e-320)
+    return min(1.0, float(_DIGITS.multiply(found, _DIGITS.power(q, power))) * (1 + 2.0**-40) + 1e-320)
 
 
 def _summed(values: Sequence[int] | Sequence[Decimal], q: Decimal) -> Decimal:

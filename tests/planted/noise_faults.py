@@ -285,8 +285,8 @@ NOISE_FAULTS = (
     Fault(
         "the tail of the rows is that of one row more",
         "mechanisms/row_figures.py",
-        "    exact = _DIGITS.multiply(found, _DIGITS.power(q, least))\n",
-        "    exact = _DIGITS.multiply(found, _DIGITS.power(q, least + 1))\n",
+        "_DIGITS.power(q, power)",
+        "_DIGITS.power(q, power + 1)",
         ("unit/mechanisms/test_row.py",),
     ),
     Fault(

@@ -266,6 +266,50 @@ def test_thresholds_are_near_those_of_the_limit(n, least):
     assert least - 1 <= made([Block(FINE, 1, True)] * n).threshold(1, 1e-6) <= least + 2
 
 
+HALF_N = [([Block(FINE)], 4.113), ([Block(FINE)] * 5, 8.28), ([Block(FINE, 1, True)] * 2, 6.698)]
+
+
+@pytest.mark.parametrize(("blocks", "half"), HALF_N, ids=str)
+def test_the_rows_interval_is_that_of_the_limit(blocks, half):
+    assert made(blocks, "0.01").interval(ROWS, 0.95) * 0.01 == pytest.approx(half, rel=0.02)
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("eps", ["0.02", "1", "4"])
+def test_intervals_of_cells_and_rows_hold_and_are_the_least(shape, eps):
+    noise, n, level = made(shape, eps), 60_000, 0.9
+    drawn = noise.sample(n)
+    for at in [c for c in noise.coordinates if c.block is None or c.cell == 0]:
+        x = np.abs(drawn.rows if at.block is None else drawn.cells[at.block][:, 0])
+        w = noise.interval(at, level)
+        error = 7 * math.sqrt(level * (1 - level) / n)
+        assert np.mean(x <= w) >= level - error
+        assert w == 0 or np.mean(x <= w - 1) <= level + error
+    with pytest.raises(ValueError, match="present rows"):
+        made([Block(4, 1, True)]).interval(Coordinate(0), 0.9)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_tail_of_a_cell_is_that_of_the_definition(missing):
+    """Of a draw with few values nearly all of which are listed."""
+    noise = made([Block(2, 1, missing), Block(1, 2)], "4", ratio=0.5)
+    p = law(noise.blocks, noise.scale, 7)
+    for block in (0, 1):
+        for least in (1, 2, 3, 4):
+            true = sum(x for (_, cells), x in p.items() if cells[block][0][0] >= least)
+            found = row_figures.cell_tail(noise.blocks, noise.scale, block, least)
+            assert true * (1 - 1e-9) <= found <= true * (1 + 1e-2) + 1e-7
+
+
+def test_a_weighted_sum_of_one_draw_has_its_covariances():
+    """x/K - share * rows, by the covariance matrix and by summing over pairs."""
+    noise = made([Block(FINE)] * 3)
+    by_pairs = row_figures.mean_errors(noise.blocks, noise.scale, 1)
+    for share, rmse in zip((0.5, 1.0), by_pairs):
+        found = noise.deviation({Coordinate(1, 0): 1 / FINE, ROWS: -share})
+        assert found == pytest.approx(rmse, rel=1e-5)
+
+
 # ---- what is taken ----
 
 
