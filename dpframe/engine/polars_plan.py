@@ -20,16 +20,19 @@ from typing import Any
 
 import polars as pl
 
+from dpframe.engine.polars_fallible import STRICT, cast_fails, function_fails
 from dpframe.engine.polars_steps import (
     BITS,
     BOOLEAN,
     EQUALITIES,
+    FAILS,
     FUNCTIONS,
     GUESSED,
     LITERAL_REST,
     NOT_EVEN_IN,
     OF_CATEGORIES,
     READ,
+    SKIPPED,
     SPACES,
     UNSEEN,
     WITHIN_BOOLEAN,
@@ -103,6 +106,9 @@ class _Reader:
             raise _Foreign("ROW INDEX")
         if node.predicate is not None or options.deletion_files is not None:
             raise _Foreign("a scan with a selection")
+        form, told, *_ = node.scan_type
+        if form == "csv" and any(json.loads(told)[k] for k in SKIPPED):
+            raise _Foreign("SLICE")  # which rows are the first depends on the others
 
     def _plain_ipc_scans(self) -> bool:
         """Whether all scans of IPC files read whole files; the tree does not show them, its serialised form does."""
@@ -313,6 +319,11 @@ class _Reader:
         ):
             raise _Foreign(f"{_bare(name)} of a column")
         self._types(name, e.input, OF_CATEGORIES)
+        literal = [_is(self.plan.view_expression(i), "Literal") for i in e.input]
+        if not all(literal) and function_fails(
+            name, e.function_data, literal, list(map(self.plan.get_dtype, e.input))
+        ):
+            raise _Foreign(f"{_bare(name)}, which {FAILS}")
 
     def _cast(self, e: Any) -> None:
         old, new = self.plan.get_dtype(e.expr), e.dtype
@@ -323,6 +334,8 @@ class _Reader:
             raise _Foreign("cast of text to dates")  # the format is guessed from the first cells
         if _has(old, pl.Object):
             raise _Foreign("cast of objects")
+        if not literal and cast_fails(old, new, e.options == STRICT):
+            raise _Foreign(f"cast, which {FAILS}")
 
     def _types(self, name: str, inputs: Iterable[int], of_categories: frozenset[str]) -> None:
         """Categories may be compared for equality and named; the numbers behind them depend on other rows."""

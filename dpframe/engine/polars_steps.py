@@ -143,6 +143,12 @@ GUESSED = (
     pl.Time,
     pl.Duration,
 )  # types that text is read as by a format of the first cells
+SKIPPED = (
+    "skip_rows",
+    "skip_lines",
+    "skip_rows_after_header",
+)  # of a CSV: options that leave out its first rows
+FAILS = "fails on some cells (a form with strict=False or a default gives null)"
 UNSEEN = {
     "anonymousfunction": "a python function",
     "opaque python mapfunction": "a PYTHON function of the frame",

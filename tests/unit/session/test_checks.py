@@ -42,7 +42,7 @@ ROW_BY_ROW = {
         t=pl.concat_str("b", "b", separator="-"),
         z=pl.coalesce("x", "a"),
     ),
-    "casts": lambda f: f.with_columns(c("a").cast(pl.Float64), c("d").cast(pl.Datetime("us"))),
+    "casts": lambda f: f.with_columns(c("a").cast(pl.Float64), c("d").cast(pl.Datetime("us"), strict=False)),
     "literals": lambda f: f.with_columns(
         q=pl.lit("group_by("), r=pl.lit(1.5), s=pl.lit(dt.date(2020, 1, 1)), t=pl.lit(True)
     ),
