@@ -234,7 +234,7 @@ def test_rho_recomputed_at_240_points():
 def test_core_certifies_it():
     for rho, sensitivity in itertools.product((Fraction(1, 50), Fraction(1, 2), Fraction(4)), (1, 8, 64)):
         noise = dp.mechanism("discrete_gaussian").calibrate(Fraction(sensitivity), 1, Target(rho=rho))
-        certificate.check(noise, sensitivity, "discrete_gaussian")
+        certificate.check(noise, sensitivity, "discrete_gaussian", theorems=False)
 
 
 @pytest.mark.parametrize(("eps", "excess"), [(3, 1.38), (8, 3.0)])
