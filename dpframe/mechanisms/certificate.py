@@ -92,14 +92,7 @@ def certified(noise: N, moves: int, name: str) -> N:
 def check(noise: Noise, moves: int, name: str, *, theorems: bool = True) -> None:
     """Refuse noise that claims more than it keeps when one coordinate moves by up to ``moves``.
 
-    Parameters
-    ----------
-    noise : Noise
-    moves : int
-    name : str
-        For the message.
-    theorems : bool
-        Whether a theorem about the noise's class will do. Audits look at its probabilities all the same.
+    ``theorems``: whether one about the noise's class will do; audits look at its probabilities all the same.
 
     Raises
     ------
@@ -269,9 +262,7 @@ def _check_probabilities(noise: Noise, moves: int, name: str) -> None:
         return  # the part that is eps-DP is pure_rho(eps)-zCDP, whatever the distribution
     if claim.rho > _LARGEST_RHO:
         raise MechanismError(
-            f"The mechanism {name!r} claims rho={float(claim.rho):.6g}; by the probabilities that it states only claims up to"
-            f" {_LARGEST_RHO} can be decided. It is refused.",
-            hint="eps",
+            f"The mechanism {name!r} claims rho={float(claim.rho):.6g}; only up to {_LARGEST_RHO} is decided. It is refused."
         )
     found = least_pure_eps(noise, moves)
     if math.isfinite(found.delta) and float(pure_rho(Fraction(found.delta))) <= float(claim.rho) * (
