@@ -9,7 +9,7 @@ from importlib import import_module as _load
 from dpframe._version import __version__ as __version__
 from dpframe.accounting import events
 from dpframe.api.accessors import register
-from dpframe.base import html
+from dpframe.base import forks, html
 from dpframe.mechanisms.registry import names as mechanisms  # noqa: F401  (here, for a package has the same name)
 
 # Where each name is. It is loaded on first use, so that importing dpframe is cheap; statistics are in their table.
@@ -49,6 +49,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = ("audit", "plot", "testing")
 
 register()
+forks.watch()  # now, for a process may fork before it asks anything
 html.when_first_shown(lambda: _load("dpframe.display"))
 sys.modules["dpframe.budget"] = events  # Event's address in 0.1, for plug-ins
 

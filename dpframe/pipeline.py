@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dpframe.base.forks import check_fork
 from dpframe.base.signals import interruptible, uninterrupted
 from dpframe.errors import DPError, InputError, LedgerError, ReleaseFailed
 from dpframe.frames.contract import Counts, KeyColumns, Source
@@ -50,6 +51,7 @@ def run(
     live in :func:`_noisy` and what it calls, until each has its draw or the selection of keys has read the sizes of
     groups; errors are raised outside it, so that no traceback reaches them, nor an answer that was dropped.
     """
+    check_fork()
     for column in plan.columns:
         if source.column(column.name) != column:
             raise InputError(

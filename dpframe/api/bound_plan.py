@@ -9,6 +9,7 @@ from typing import Any, Generic, cast
 from dpframe import pipeline
 from dpframe.accounting.events import Cost, Number, rational
 from dpframe.api.options import Options, read_limits, read_target
+from dpframe.base.forks import check_fork
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import Arg, InputError, NearNames, wrong_type
 from dpframe.frames.contract import Source
@@ -177,6 +178,7 @@ def bind(
     top: int | None = None,
 ) -> BoundPlan:
     """Validate options and plan; nothing is spent."""
+    check_fork()
     session = options.get("session")
     label, ci = options.get("label"), options.get("ci")
     if label is not None and not isinstance(label, str):

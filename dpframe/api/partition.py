@@ -18,6 +18,7 @@ from dpframe.accounting.conversion import pure_rho
 from dpframe.accounting.events import Event, Number, rational, repeat
 from dpframe.accounting.filter import Budget
 from dpframe.accounting.policy import Charge, Details, Limits, Policy
+from dpframe.base.forks import check_fork
 from dpframe.base.html import Page
 from dpframe.base.signals import interruptible, uninterrupted
 from dpframe.errors import InputError, ReleaseFailed, did_you_mean, show
@@ -107,6 +108,7 @@ def make_partition(
     door: Door,
 ) -> Partition:
     """Charge a session for a partition and make it; see ``df.dp.partition_by``."""
+    check_fork()
     if (eps is None) == (rho is None):
         raise InputError("partition_by takes the cap of each part: eps= (with delta=) or rho=. Hint: eps=0.5")
     if not by:

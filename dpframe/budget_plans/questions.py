@@ -9,6 +9,7 @@ from typing import Any
 from dpframe.accounting.policy import Policy
 from dpframe.api.bound_plan import BoundPlan
 from dpframe.api.namespaces import FramePlans
+from dpframe.base.forks import check_fork
 from dpframe.budget_plans.query import Query, QueryError
 from dpframe.budget_plans.sources import Named, SourceError, is_key_file, read_keys
 from dpframe.engine.opening import as_source
@@ -48,6 +49,7 @@ class Questions:
         self.requests: dict[str, str] = {}
 
     def _door(self, name: str, given: Any) -> FramePlans[Any]:
+        check_fork()
         try:
             frame = given.open(self._place) if isinstance(given, Named) else given
             return FramePlans(as_source(frame))

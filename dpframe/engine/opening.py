@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from dpframe.base.forks import check_fork
 from dpframe.engine.polars import PolarsSource
 
 _FAMILIES = {  # by package: the module of what it has that others lack, and the extra that installs it
@@ -19,7 +20,16 @@ _FAMILIES = {  # by package: the module of what it has that others lack, and the
 
 
 def as_source(frame: Any) -> Any:
-    """The source for a frame of any library that has one; TypeError for anything else."""
+    """The source for a frame of any library that has one.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+    InputError
+        In a forked child whose engine has lost its threads: opening a lazy frame would wait for them.
+    """
+    check_fork()
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return PolarsSource(frame)
     import pandas as pd

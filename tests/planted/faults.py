@@ -112,6 +112,13 @@ FAULTS = (
         SESSION,
     ),
     Fault(
+        "a child of a forked child waits for threads that its parent lost",
+        "base/forks.py",
+        '_lost = _lost or getattr(_here, "works", True)',
+        '_lost = getattr(_here, "works", False)',
+        ("unit/base/test_forks.py",),
+    ),
+    Fault(
         "a part's cap is spent on any frame",
         "session/checks.py",
         "    if (session._part or source.part_of is not None) and source.part_of is not session:",

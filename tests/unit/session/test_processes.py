@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import functools
+import inspect
 import math
 import multiprocessing
 import os
 import pickle
+import sys
 import threading
 import warnings
 
 import pandas as pd
 import polars as pl
 import pytest
+from ledger_tools import ForkServer
 
 import dpframe as dp
 from dpframe.session import current
@@ -117,14 +122,39 @@ def in_child(work) -> str:
     return text
 
 
-ONE = pd.DataFrame({"x": [1.0]})  # pandas' count() needs no Polars thread in the child
+ONE = pd.DataFrame({"x": [1.0]})
 
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+needs_fork = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="a forked child is answered on Linux only"
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with contextlib.closing(ForkServer(__name__, tmp_path_factory.mktemp("forks"))) as made:
+        yield made
+
+
+def fresh(test):
+    """Run a test in a process in which no engine has worked: a child of pytest's own would be refused."""
+    alone = f"alone_{test.__name__}"
+    globals()[alone] = test  # for the server to find
+
+    @functools.wraps(test)
+    def run(server, **given):
+        started = server.start(alone, *given.values())
+        _, wrong = started.communicate()
+        assert started.returncode == 0, wrong
+
+    asks = inspect.Parameter("server", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    run.__signature__ = inspect.Signature([asks, *inspect.signature(test).parameters.values()])
+    return run
 
 
 @needs_fork
 @quiet
 @pytest.mark.parametrize("how", ["session=", "with", "use"])
+@fresh
 def test_a_forked_child_can_not_spend_the_parents_budget(how):
     s = dp.Session(eps=1)
     if how == "session=":
@@ -142,6 +172,7 @@ def test_a_forked_child_can_not_spend_the_parents_budget(how):
 
 @needs_fork
 @quiet
+@fresh
 def test_a_forked_child_may_open_a_session_of_its_own():
     def own():
         with dp.Session(eps=1) as mine:
@@ -153,6 +184,7 @@ def test_a_forked_child_may_open_a_session_of_its_own():
 
 @needs_fork
 @quiet
+@fresh
 def test_what_the_refusal_in_a_forked_child_advises_works():
     """Forked within a block, the child opens a session with its own budget, as the hint says."""
 
@@ -168,6 +200,7 @@ def test_what_the_refusal_in_a_forked_child_advises_works():
 
 @needs_fork
 @quiet
+@fresh
 def test_a_child_forked_while_a_lock_is_held_does_not_hang():
     with current.lock:
         told = in_child(lambda: float(ONE.dp.count(eps=0.1, session=dp.Session(eps=1)) < math.inf))
@@ -177,6 +210,7 @@ def test_a_child_forked_while_a_lock_is_held_does_not_hang():
 @needs_fork
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @quiet
+@fresh
 def test_worker_processes_are_refused_the_parents_session():
     """multiprocessing with fork: the job author passes the session along and is told."""
     s = dp.Session(eps=1)

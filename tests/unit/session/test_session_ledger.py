@@ -11,6 +11,7 @@ import threading
 import warnings
 from fractions import Fraction
 
+import pandas as pd
 import polars as pl
 import pytest
 from conftest import as_kind, as_polars
@@ -365,10 +366,11 @@ def test_two_threads_that_ask_one_request_get_one_answer(path):
     assert s.spent == 0.5
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_charges_the_same_ledger(path):
+def charging_on_both_sides_of_a_fork(path):
+    """Parent, child and parent again; the parent asks pandas for what needs no thread of Polars."""
+    rows = pd.DataFrame({"x": [1.0, 2.0] * 500})
     with dp.Session(ledger=path) as s, dp.Session(ledger=path, eps=1) as capped:
-        ROWS.dp.count(eps=0.5)
+        rows.dp.count(eps=0.5)
         pid = os.fork()
         if pid == 0:
             code = 1
@@ -382,8 +384,18 @@ def test_a_forked_child_charges_the_same_ledger(path):
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         assert s.spent == 1
-        ROWS.dp.count(eps=0.5)
+        rows.dp.count(eps=0.5)
         assert s.spent == 1.5
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a forked child is answered on Linux only")
+def test_a_forked_child_charges_the_same_ledger(path, tmp_path):
+    """In a process in which no engine has worked: the child of another is refused."""
+    with contextlib.closing(ForkServer(__name__, tmp_path)) as server:
+        trial = server.start("charging_on_both_sides_of_a_fork", str(path))
+        _, wrong = trial.communicate()
+    assert trial.returncode == 0, wrong
+    assert spent(path) == 1.5
 
 
 def test_a_partition_is_charged_to_the_ledger(path):
