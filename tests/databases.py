@@ -24,7 +24,9 @@ def make_ibis():
     return lambda frame: ibis.memtable(frame.to_arrow())
 
 
+@functools.cache
 def make_sqlframe():
+    """One session for every test of a process: SQLFrame makes no second one, on another connection or not."""
     place = "sqlframe.duckdb"
     sqlframe = pytest.importorskip(place, reason="SQLFrame is not installed: pip install 'dpframe[sqlframe]'")
     import duckdb

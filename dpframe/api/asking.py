@@ -41,9 +41,13 @@ class Asking(Verbs[N, F, P, R], Generic[N, F, P, R]):
             found = statistic.found(*args, **arguments)
             if found is not None:
                 return self._values(found[0], None, options, top=found[1])
-        asked = statistic.ask(*args, **arguments)  # checks the call, too
-        if statistic.whole is not None and self._by is None:
-            asked = statistic.whole(*args, **arguments)
+        ask = statistic.ask if statistic.whole is None or self._by is not None else statistic.whole
+        try:
+            asked = ask(*args, **arguments)
+        except TypeError:
+            asked = None
+        if asked is None:
+            asked = statistic.ask(*args, **arguments)  # which says what is wrong with the call
         return self._ask((asked,), options, scalar=statistic.answer != "columns")
 
     def _values(self, column: Hashable, keys: Any, options: Any, top: int | None = None) -> Any:

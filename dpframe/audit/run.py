@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from dpframe.errors import InputError, typed
+from dpframe.errors import Arg, InputError, typed
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,9 @@ def run(
     [True, True]
     """
     if size not in SIZES:
-        raise InputError(f"size={typed(size)} is not one. Hint: {' or '.join(f'size={s!r}' for s in SIZES)}")
+        raise InputError(Arg("size", size), " is not one.", hint=Arg("size", "small"))
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise InputError(f"jobs={typed(jobs)} must be a whole number from 1. Hint: jobs=2")
+        raise InputError(Arg("jobs", jobs), " must be a whole number from 1.", hint=Arg("jobs", 2))
     wanted = sorted(_OF) if figures is None else list(figures)
     for f in wanted:
         if f not in _OF:

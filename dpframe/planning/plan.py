@@ -98,8 +98,10 @@ class Plan(Page, NearNames):
         return (self.keys is None and bool(self.by)) or not all(p.tallied for p in self.pieces)
 
     def ask(self, salt: int, found: Any = None) -> Ask:
-        """What the engine is asked, its choices made with ``salt``; ``found``: the groups that occur, for tallies when none
-        are listed."""
+        """What the engine is asked, its choices made with ``salt``.
+
+        ``found`` are the groups that occur, for tallies when none are listed.
+        """
         return Ask(self.measures, self.tallies, self.by, self.keys, self.bounding, salt, found)
 
     @property

@@ -340,5 +340,8 @@ def test_what_a_cell_counts_as_does_not_depend_on_other_rows(odd, other):
             groups = s.last._noisy[0].tolist()
             frame.dp.count("g", eps=1)
             counts.append((groups, s.last._noisy[0].tolist()[0] - len(extra)))
-    assert counts[0][0] == counts[1][0]
+    missing = isinstance(
+        other, Decimal
+    )  # a NaN of its own kind: the row is in the missing group, and moves no other
+    assert counts[1][0] == [counts[0][0][0], counts[0][0][1] + missing]
     assert abs(counts[0][1] - counts[1][1]) <= 1

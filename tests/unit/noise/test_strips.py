@@ -356,7 +356,7 @@ def test_nothing_takes_a_seed():
             "Query",
             "query",
             "Query.__init__",
-            "Verbs.__init__",
+            "Asking.__init__",
             "FrameDP.__init__",
             "FramePlans.__init__",
         ) and (
