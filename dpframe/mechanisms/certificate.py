@@ -115,13 +115,10 @@ def check_claim(claim: Event, name: str) -> None:
         raise MechanismError(
             f"The mechanism {name!r} claims a {type(claim).__name__}, not an Event. It is refused."
         )
-    parts = {
-        "eps": claim.eps or 0,
-        "delta": claim.delta,
-        "rho": claim.rho,
-        "delta_alone": claim.delta_alone or 0,
-    }
-    for part, value in parts.items():
+    for part, missing in (("eps", True), ("delta", False), ("rho", False), ("delta_alone", True)):
+        value = getattr(claim, part)
+        if value is None and missing:
+            continue
         if not isinstance(value, Rational):
             raise MechanismError(
                 f"The mechanism {name!r} claims {part}={value!r}; claims are exact: Fractions. It is refused."

@@ -348,7 +348,9 @@ def test_a_bin_with_enough_rows_is_seen():
         assert bound.error == {"x_low": least, "x_high": least}
         assert 15 <= least <= 25
         assert least + math.log(2e10) / 0.5 <= 200
-        assert tuple(bound.release().value) == (0.5, 1.0)
+        low, high = bound.release().value
+        assert low <= 0.5  # an empty bin may be seen, too: that is no matter of chances so small
+        assert high >= 1.0
 
 
 # ---- ledgers ----
