@@ -19,7 +19,7 @@ from dpframe.base.files import writable, write_together
 from dpframe.base.html import Page
 from dpframe.base.released import Released
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import NearNames, show
+from dpframe.errors import InputError, NearNames, show
 from dpframe.frames.contract import KeyColumns
 from dpframe.mechanisms.base import Ints
 from dpframe.planning.pieces import Output
@@ -186,7 +186,12 @@ class Release(Released, Page, NearNames, Generic[V]):
         text = os.fspath(path)
         writable(text)
         value = self.value if not self._scalar else self._frame(self._columns)
-        table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(_writable(value))
+        try:
+            table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(_writable(value))
+        except UnicodeError:
+            raise InputError(
+                "A key of this release is not valid Unicode, and no file can hold it. Hint: keys of valid text"
+            ) from None
         more = {
             "columns": {name: str(dtype) for name, dtype in table.schema.items()},
             "margins_95": self._margins(),

@@ -174,3 +174,13 @@ def test_pandas_columns_that_no_file_holds_are_text(tmp_path):
         frame.dp.groupby("p", keys=list(frame["p"].array)).count(eps=10**6)
         s.last.write(tmp_path / "t.csv")
     assert pl.read_csv(tmp_path / "t.csv", infer_schema=False)["p"].to_list() == ["2024-01", "2024-02"]
+
+
+def test_a_key_that_no_file_holds_is_said_and_nothing_is_written(tmp_path):
+    frame = pd.DataFrame({"k": pd.Series(["\ud800", "a"], dtype=object)})
+    with dp.Session(eps=10**7) as s:
+        frame.dp.groupby("k", keys=["\ud800", "a"]).count(eps=10**6)
+    for name in ("t.csv", "t.parquet"):
+        with pytest.raises(dp.InputError, match=r"not valid Unicode.*Hint"):
+            s.last.write(tmp_path / name)
+    assert os.listdir(tmp_path) == []
