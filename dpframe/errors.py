@@ -278,8 +278,11 @@ def did_you_mean(name: str, known: Iterable[str], *, n: int = 3) -> str:
     return f"There are: {shown}." if names else "There are none."
 
 
-def typed(value: object) -> str:
-    """Quote what a caller typed. Anything that may hold cells (a Series, an array) is named by type only."""
+def typed(value: object, depth: int = 4) -> str:
+    """Quote what a caller typed. Anything that may hold cells (a Series, an array) is named by type only.
+
+    Lists within lists are shown so many levels deep.
+    """
     if isinstance(value, Fraction):
         return exactly(value)
     if isinstance(value, float):
@@ -298,11 +301,15 @@ def typed(value: object) -> str:
         pairs = (f"{k}={typed(v)}" for k, v in value.named.items())
         before = "" if value.on is None else f"{typed(value.on)}."
         return f"{before}{value.of}({', '.join([*map(typed, value.args), *pairs])})"
+    if depth == 0 and isinstance(value, list | tuple | dict):
+        return "..."
     if type(value) in (list, tuple) and len(value) <= 5:  # type: ignore[arg-type]
-        inner = ", ".join(typed(v) for v in value)  # type: ignore[attr-defined]
+        inner = ", ".join(typed(v, depth - 1) for v in value)  # type: ignore[attr-defined]
         return f"({inner}{',' * (len(value) == 1)})" if isinstance(value, tuple) else f"[{inner}]"
     if type(value) is dict and len(value) <= 5:
-        inner = ", ".join("..." if k is ... else f"{typed(k)}: {typed(v)}" for k, v in value.items())
+        inner = ", ".join(
+            "..." if k is ... else f"{typed(k)}: {typed(v, depth - 1)}" for k, v in value.items()
+        )
         return f"{{{inner}}}"
     return f"a {type(value).__name__}"
 

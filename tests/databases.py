@@ -26,14 +26,12 @@ def make_ibis():
 
 @functools.cache
 def make_sqlframe():
-    """One session for every test of a process: SQLFrame makes no second one, on another connection or not."""
+    """The one session of a process: SQLFrame makes no second one, whatever connection it is given."""
     place = "sqlframe.duckdb"
     sqlframe = pytest.importorskip(place, reason="SQLFrame is not installed: pip install 'dpframe[sqlframe]'")
-    import duckdb
-
-    connection = duckdb.connect()
-    session = sqlframe.DuckDBSession(conn=connection)
-    names = (f"t{i}" for i in range(10**9))
+    session = sqlframe.DuckDBSession.builder.getOrCreate()
+    connection = session._conn
+    names = (f"made_{i}" for i in range(10**9))
 
     def make(frame):
         name, held = next(names), frame.to_arrow()

@@ -103,12 +103,15 @@ class RunWords(FileWords):
 IN_FILE, IN_COMMAND, IN_RUN = FileWords(), CommandWords(), RunWords()
 
 
-def toml(value: object) -> str:
-    """A value as a release file holds it."""
+def toml(value: object, depth: int = 4) -> str:
+    """A value as a release file holds it, so many levels deep."""
+    if depth == 0 and isinstance(value, dict | list | tuple):
+        return "..."
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{k} = {toml(v)}" for k, v in value.items() if k is not ...) + " }"
+        pairs = (f"{k} = {toml(v, depth - 1)}" for k, v in value.items() if k is not ...)
+        return f"{{ {', '.join(pairs)} }}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml, value))}]" if len(value) <= 5 else "[...]"
+        return f"[{', '.join(toml(v, depth - 1) for v in value)}]" if len(value) <= 5 else "[...]"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Call):
