@@ -44,6 +44,8 @@ def rational(value: object, name: str, *, zero: bool = False, below: int | None 
     InputError
         For anything that is not a finite, positive, real number: bool, str, None, nan, inf, -1.
 
+    Notes
+    -----
     Privacy: a budget or cost is read as one exact number, the same in the filter and in the noise
     scale, so that what is charged is what is drawn.
     """
@@ -218,6 +220,8 @@ class Event:
     TypeError
         For a part that is no exact rational: floats (nan and inf among them), bools, text.
 
+    Notes
+    -----
     Privacy: accountants believe ``kind``, so core sets it for laws that it knows by theorem and takes it
     off the events of all others (``dpframe.mechanisms.auto``). Sums that decide about grants only ever grow:
     a part below zero would refill a budget, so no event can hold one, wherever it comes from (a plug-in, a

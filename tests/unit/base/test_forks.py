@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 
-import dask.dataframe as dd
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -24,6 +23,11 @@ from ledger_tools import Child, ForkServer, claim
 
 import dpframe as dp
 from dpframe.base import forks
+
+try:  # before the fork, or the child would import it
+    import dask.dataframe as dd
+except ImportError:
+    dd = None
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"),
@@ -59,8 +63,9 @@ WORK = {
     "a stream": lambda folder: FRAMES["lazy"]().filter(pl.col("x") > 1).collect(engine="streaming"),
     "the number of threads": lambda folder: pl.thread_pool_size(),
     "a file's schema": scan,
-    "Dask": lambda folder: dd.from_pandas(FRAMES["pandas"](), npartitions=2).x.sum().compute(),
 }
+if dd is not None:
+    WORK["Dask"] = lambda folder: dd.from_pandas(FRAMES["pandas"](), npartitions=2).x.sum().compute()
 
 
 def said_by(work) -> list:
