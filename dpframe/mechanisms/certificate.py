@@ -116,8 +116,7 @@ def check_claim(claim: Event, name: str) -> None:
             f"The mechanism {name!r} claims a {type(claim).__name__}, not an Event. It is refused."
         )
     for part, missing in (("eps", True), ("delta", False), ("rho", False), ("delta_alone", True)):
-        value = getattr(claim, part)
-        if value is None and missing:
+        if (value := getattr(claim, part)) is None and missing:
             continue
         if not isinstance(value, Rational):
             raise MechanismError(
