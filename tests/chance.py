@@ -1,4 +1,4 @@
-"""How likely a random test is to fail though nothing is wrong: thresholds from exact tails.
+"""How likely a random test is to fail though nothing is wrong: thresholds from exact or proven tails.
 
 A comparison fails by chance at most once in 10**10 times (``ALARM``), so a test of up to ten comparisons at most once
 in 10**9. Tests that compare more say so and hand in a smaller ``alarm``.
@@ -6,24 +6,14 @@ in 10**9. Tests that compare more say so and hand in a smaller ``alarm``.
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-from scipy import stats
+from dpframe.testing import goodness_of_fit
 
 ALARM = 1e-10
-THIN = 20  # fewer expected hits than this make no cell of their own
-# Pearson's statistic has a heavier tail than its limit where cells are thin. At this nominal rate its true tail is
-# below 1e-9 from 20 expected hits a cell on: test_chance computes it exactly.
-NOMINAL = 1e-13
 
 
 def least_hits(n: int, p: float, alarm: float = ALARM) -> int:
     """The greatest k for which at most ``alarm`` of all samples of ``n`` have fewer than k hits of chance ``p``."""
-    k = max(int(stats.binom.ppf(alarm, n, p)), 0)
-    while k > 0 and stats.binom.cdf(k - 1, n, p) > alarm:
-        k -= 1
-    return k
+    return goodness_of_fit.least_hits(n, p, alarm)
 
 
 def most_hits(n: int, p: float, alarm: float = ALARM) -> int:
@@ -44,25 +34,9 @@ def most_share(n: int, p: float, alarm: float = ALARM) -> float:
     return most_hits(n, p, alarm) / n
 
 
-def fits(seen, expected, nominal: float = NOMINAL) -> bool:
-    """Whether counts follow a law (Pearson); False by a chance below 1e-9 if they do.
+def fits(seen, expected, alarm: float = ALARM) -> bool:
+    """Whether counts follow a law; False by a chance of at most ``alarm`` if they do.
 
-    Parameters
-    ----------
-    seen, expected : sequences of numbers, shape (cells,)
-        Hits and expected hits of each cell, in the order of the outcomes: thin cells join their neighbour.
+    Cells are in the order of the outcomes, as thin ones join their neighbour; ``expected`` is in proportion.
     """
-    seen, expected = np.asarray(seen, dtype=float), np.asarray(expected, dtype=float)
-    if seen[expected <= 0].any():
-        return False
-    cells = [[0.0, 0.0]]
-    for s, e in zip(seen, expected):
-        if cells[-1][1] >= THIN:
-            cells.append([0.0, 0.0])
-        cells[-1][0] += s
-        cells[-1][1] += e
-    if len(cells) > 1 and cells[-1][1] < THIN:
-        s, e = cells.pop()
-        cells[-1] = [cells[-1][0] + s, cells[-1][1] + e]
-    statistic = math.fsum((s - e) ** 2 / e for s, e in cells)
-    return len(cells) == 1 or bool(stats.chi2.sf(statistic, len(cells) - 1) > nominal)
+    return goodness_of_fit.fits(seen, expected, alarm)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +24,7 @@ from dpframe.mechanisms import certificate
 from dpframe.mechanisms.base import Floats, Ints, Mechanism, Noise, Target
 from dpframe.mechanisms.registry import mechanism
 from dpframe.testing.engines import Conforms, canonical_rank, check_engine
+from dpframe.testing.goodness_of_fit import fits
 
 __all__ = ["Checked", "Conforms", "canonical_rank", "check_engine", "check_mechanism"]
 
@@ -89,7 +89,7 @@ def check_mechanism(mech: object, *, draws: int = 100_000) -> Checked:
     - the charge: exact, zero or more, and within the target;
     - the law: the pmf is symmetric and adds up to 1, the cdf is its sum, ``std`` and ``mean_abs`` are its
       moments, ``interval`` is the least width that reaches its level;
-    - the draws: int64, as many as asked for, never the same twice, and by chi-square of that pmf;
+    - the draws: int64, as many as asked for, never the same twice, and as frequent as that pmf says;
     - no state: calibrating twice gives equal noises, which are hashable and survive pickling.
 
     Parameters
@@ -105,7 +105,8 @@ def check_mechanism(mech: object, *, draws: int = 100_000) -> Checked:
     Raises
     ------
     AssertionError
-        Listing all complaints. The chance that a right mechanism gets one is at most 1e-9 a call.
+        Listing all complaints. The chance that a right mechanism gets one is at most 1e-9 a call (a proven bound:
+        ``goodness_of_fit``).
 
     Notes
     -----
@@ -320,40 +321,21 @@ def _check_draws(noise: Noise, at: str, size: int, found: _Complaints) -> None:
     k, p, outside = _window(noise)
     x, y = noise.sample(size), noise.sample(size)
     same = float(np.sum(p * p))  # P(two draws agree)
-    if size * math.log(max(same, 1e-300)) < math.log(_FALSE_ALARM / (4 * _LAWS)) and np.array_equal(x, y):
+    if size * math.log(max(same, 1e-300)) < math.log(_FALSE_ALARM / (2 * _LAWS)) and np.array_equal(x, y):
         found.add("sample", f"{at}: two calls return the same draws")
-    chance = _chi_square(np.concatenate([x, y]), k, p, outside)
-    if chance < _FALSE_ALARM / (4 * _LAWS):
-        found.add("sample", f"{at}: draws do not follow the pmf (chi-square, p = {chance:.2g})")
+    if not _follow(np.concatenate([x, y]), k, p, outside, _FALSE_ALARM / (2 * _LAWS)):
+        found.add("sample", f"{at}: {2 * size:,} draws do not follow the pmf")
 
 
-def _chi_square(x: Ints, k: Ints, p: Floats, outside: float) -> float:
-    """The p-value of draws against a law, over cells of at least 100 expected draws."""
-    from scipy.stats import binom, chi2
-
+def _follow(x: Ints, k: Ints, p: Floats, outside: float, alarm: float) -> bool:
+    """Whether draws fit a law; of a right one, False has a probability of at most ``alarm``."""
     inside = (x >= k[0]) & (x <= k[-1])
-    seen = np.bincount(x[inside] - k[0], minlength=len(k)).astype(np.float64)
-    n = len(x)
-    beyond = float(binom.sf(n - int(inside.sum()) - 1, n, min(1.0, outside)))
-    if np.any(seen[p == 0] > 0) or beyond < _FALSE_ALARM / (4 * _LAWS):
-        return 0.0  # a draw that the law says can't be
-    # Cells: runs of k cut where the running sum passes another share; at most 400 of them.
-    cell = np.minimum((np.cumsum(p) - p / 2) * min(400, max(2, n // 100)), 400).astype(np.int64)
-    o, e = np.bincount(cell, weights=seen), np.bincount(cell, weights=p * n)
-    rare = e < 100
-    chance = 1.0
-    if rare.any():
-        expected, got = float(e[rare].sum()), float(o[rare].sum())
-        if expected < 100:  # too few for a cell: an exact test of its own
-            chance = min(1.0, 2 * float(binom.sf(got - 1, n, min(1.0, expected / n))))
-            o, e = o[~rare], e[~rare]
-        else:
-            o, e = np.append(o[~rare], got), np.append(e[~rare], expected)
-    if len(e) > 1:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            chance = min(chance, float(chi2.sf(np.sum((o - e) ** 2 / e), len(e) - 1)))
-    return chance
+    seen = np.bincount(x[inside] - k[0], minlength=len(k))
+    # Cells: runs of k cut where the running sum passes another share, 400 at most, and what lies outside.
+    cell = np.minimum((np.cumsum(p) - p / 2) * min(400, max(2, len(x) // 100)), 400).astype(np.int64)
+    o, e = np.bincount(cell, weights=seen), np.bincount(cell, weights=p)
+    never = bool(np.any(seen[p == 0] > 0))  # in a cell whose other values may occur
+    return not never and fits([*o, len(x) - int(inside.sum())], [*e, max(outside, 0.0)], alarm)
 
 
 def __getattr__(name: str) -> object:
