@@ -21,7 +21,6 @@ Loses to separate draws where a few fine blocks stand beside a table of many bin
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -30,11 +29,12 @@ import numpy as np
 
 from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
-from dpframe.mechanisms import row_figures
-from dpframe.mechanisms.base import Floats, Target
+from dpframe.mechanisms import row_figures, row_widths
+from dpframe.mechanisms.base import Floats, Ints, Target
 from dpframe.mechanisms.choosers import Reach
+from dpframe.mechanisms.joint import Coordinate, Form, Joint
 from dpframe.mechanisms.targets import pure
-from dpframe.noise.row_sampler import Draws, row_sampler
+from dpframe.noise.row_sampler import row_sampler
 from dpframe.noise.row_shape import MOST_CELLS, Cells, numerators, peaks_in_the_middle, room
 from dpframe.noise.strips import LARGEST_SCALE, SMALLEST_SCALE
 
@@ -62,17 +62,13 @@ class Block:
     missing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinate:
-    """One number of a draw: the rows (``block`` None), a block's present rows (``cell`` None), or one of its cells."""
-
-    block: int | None = None
-    cell: int | None = None
-
-
 @dataclass(frozen=True)
-class RowNoise:
+class RowNoise(Joint):
     """The row law, calibrated. Immutable and hashable; holds no data.
+
+    Of the number of rows, of single cells and present rows, and of a block of one cell less a multiple of the rows that its
+    mean divides by, half-widths and tails are the law's own. Of any other combination they are bounds, multiples of its
+    standard deviation (:func:`row_widths.beyond`).
 
     Attributes
     ----------
@@ -87,13 +83,16 @@ class RowNoise:
     scale: Fraction
     event: Event
 
-    def sample(self, size: int) -> Draws:
-        """Return ``size`` independent draws, one for each group."""
-        return row_sampler(self.blocks, self.scale).sample(size)
+    def draw(self, size: int) -> Ints:
+        drawn = row_sampler(self.blocks, self.scale).sample(size)
+        out = [drawn.rows]
+        for cells, present in zip(drawn.cells, drawn.present):
+            out += [*([] if present is None else [present]), *cells.T]
+        return np.array(out, dtype=np.int64)
 
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
-        """The numbers of a draw in the order of :attr:`covariance`: rows, then block by block present rows and cells."""
+        """The numbers of a draw: rows, then block by block its present rows (where it may be missing) and cells."""
         out = [Coordinate()]
         for j, b in enumerate(self.blocks):
             out += [Coordinate(j)] * b.missing + [Coordinate(j, c) for c in range(b.m)]
@@ -101,77 +100,41 @@ class RowNoise:
 
     @cached_property
     def covariance(self) -> Floats:
-        """Covariances of all :attr:`coordinates`, in rows and steps. The means are 0 (the law is symmetric)."""
         return row_figures.covariance(
             self.blocks, self.scale, tuple((c.block, c.cell) for c in self.coordinates)
         )
 
-    def std(self, at: Coordinate) -> float:
-        """The standard deviation of one coordinate, in rows or in its steps."""
-        i = self.coordinates.index(at)
-        return math.sqrt(self.covariance[i, i])
+    def known(self, form: Form) -> bool:
+        return self._law(form) is not None
 
-    def deviation(self, weights: Mapping[Coordinate, float]) -> float:
-        """The standard deviation of a weighted sum of coordinates of one draw."""
-        w = np.array([weights.get(c, 0.0) for c in self.coordinates])
-        return math.sqrt(max(0.0, float(w @ self.covariance @ w)))
+    def outside(self, form: Form, w: float) -> float:
+        law = self._law(form)
+        if law is not None:
+            return law.outside(w)
+        std = self.std(form)
+        return float(w < 0) if std == 0 else row_widths.beyond(self.blocks, self.scale, w / std)
 
-    def interval(self, at: Coordinate, level: float) -> int:
-        """The least w with P(\\|noise\\| <= w) >= level, for the rows or a cell, in rows or in its steps.
+    def halfwidth(self, form: Form, level: float) -> float:
+        law = self._law(form)
+        return self.factor(level) * self.std(form) if law is None else law.halfwidth(level)
 
-        Raises
-        ------
-        ValueError
-            For a block's present rows.
+    def factor(self, level: float) -> float:
+        return row_widths.factor(self.blocks, self.scale, level)
+
+    def tail(self, form: Form, least: int) -> float:
+        """P(form >= least), rounded up. Exact for a multiple of the rows, of a block's present rows, or of a cell.
+
+        Privacy: sums of exact integers and 120 digits; 2**-40 covers all rounding. Nothing else can be thresholded.
         """
-        if at.block is not None and at.cell is None:
-            raise ValueError("present rows have a standard deviation and no interval")
+        law = self._law(form)
+        if law is None:
+            raise MechanismError(
+                "row knows no tail of this combination.", hint="a threshold on the number of rows"
+            )
+        return law.tail(least)
 
-        def outside(w: int) -> float:
-            if at.block is None:
-                return 2 * self.rows_tail(w + 1)
-            return 2 * row_figures.cell_tail(self.blocks, self.scale, at.block, w + 1)
-
-        low, high = -1, 1
-        while outside(high) > 1 - level:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if outside(middle) <= 1 - level else (middle, high)
-        return high
-
-    def halfwidth(self, block: int, share: float, level: float) -> float:
-        """w with P(\\|x - share * K * rows\\| <= w) >= level, in steps, for a block of one cell.
-
-        ``rows`` is what the block's mean divides by: its present rows where it may be missing, else all.
-        ``share`` is where the mean lies between its bounds, from 0 to 1.
-
-        Raises
-        ------
-        ValueError
-            For a block of several cells.
-        """
-        return row_figures.halfwidth(self.blocks, self.scale, block, share, level)
-
-    def rows_tail(self, least: int) -> float:
-        """P(k >= least), rounded up; for thresholds, so never below the truth.
-
-        Privacy: sums of exact integers and 80 digits; 2**-40 covers all rounding.
-        """
-        return row_figures.rows_tail(self.blocks, self.scale, least)
-
-    def threshold(self, added: int, delta: float) -> int:
-        """The least whole number T of rows with P(added + k >= T) <= delta.
-
-        Privacy: a group that one unit alone makes up (``added`` rows) is released with probability delta at most.
-        """
-        low, high = 0, 1
-        while self.rows_tail(high) > delta:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.rows_tail(middle) <= delta else (middle, high)
-        return added + high
+    def _law(self, form: Form) -> row_widths.Law | None:
+        return row_widths.law_of(self.blocks, self.scale, self.coordinates, form)
 
     def __repr__(self) -> str:
         return f"<dpframe noise RowNoise: {len(self.blocks)} blocks, scale {float(self.scale):.6g} rows, {self.event.cost}>"
@@ -258,7 +221,7 @@ def best_ratio(blocks: tuple[Cells, ...], scale: Fraction) -> float:
         if not _drawable(held):
             return math.inf
         kinds = {blocks[j]: j for j in fine}
-        errors = {b: row_figures.mean_errors(held, scale, j) for b, j in kinds.items()}
+        errors = {b: row_widths.mean_errors(held, scale, j) for b, j in kinds.items()}
         if max(middle for middle, _ in errors.values()) > 1.05 * len(blocks) * float(scale):
             return math.inf
         return sum(errors[blocks[j]][1] ** 2 for j in fine)

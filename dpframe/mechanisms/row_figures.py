@@ -1,9 +1,8 @@
-"""Figures of the row law: covariances, half-widths of means, and the tail of the number of rows.
+"""Exact figures of the row law: covariances, and the tails of single coordinates.
 
 Sums over pairs (a, b), which have probability W(a, b) q**(a+b) / Z; given the pair, blocks are independent and uniform
-among what it holds. Covariances and tails are exact: W and the sums of moments over the points that a pair holds are
-polynomials, which differences at 0 determine, and sum_n C(n, u) q**n = q**u / (1-q)**(u+1). Half-widths sum in float64 over
-the pairs of a B of a few rows; at a larger B the law is the same, scaled, but for 1 % (which is added).
+among what it holds. W and the sums of moments over the points that a pair holds are polynomials, which differences at 0
+determine, and sum_n C(n, u) q**n = q**u / (1-q)**(u+1).
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from math import comb
 import numpy as np
 
 from dpframe.mechanisms.base import Floats
-from dpframe.noise.row_points import Ints, float_terms, ways
 from dpframe.noise.row_shape import Cells, numerators, points
 
 _DIGITS = Context(prec=120)
@@ -148,14 +146,12 @@ def _q(scale: Fraction) -> tuple[Decimal, Decimal]:
     return q, _DIGITS.subtract(Decimal(1), q)
 
 
-# ---- the number of rows ----
+# ---- tails ----
 
 
 @lru_cache(maxsize=4096)
 def rows_tail(blocks: tuple[Cells, ...], scale: Fraction, least: int) -> float:
-    """P(k >= least), rounded up: sum over b, u >= 0 of W(least + b + u, b) q**(least + 2b + u) / Z."""
-    if least <= 0:
-        return min(1.0, 1 - rows_tail(blocks, scale, 1 - least) * (1 - 2.0**-30) + 2.0**-50)
+    """P(k >= least) for 1 or more, rounded up: sum over b, u >= 0 of W(least + b + u, b) q**(least + 2b + u) / Z."""
     kinds = {b: blocks.count(b) for b in blocks}
 
     def beyond(u: int, b: int) -> int:  # k = least + u
@@ -195,6 +191,36 @@ def cell_tail(blocks: tuple[Cells, ...], scale: Fraction, block: int, least: int
     return _tail(beyond, blocks, scale, first, q)
 
 
+@lru_cache(maxsize=4096)
+def present_tail(blocks: tuple[Cells, ...], scale: Fraction, block: int, least: int) -> float:
+    """P(l >= least) for the present rows of a block, ``least`` 1 or more, rounded up.
+
+    With a = least + u, every such l has all of a and b' = a - l <= u where u < b; else those with b' < b, and the rest all of b.
+    On either side of u = b the sums are polynomials, in u and b - u - 1, and in b and u - b.
+    """
+    mine = blocks[block]
+    others = {b: (blocks[:block] + blocks[block + 1 :]).count(b) for b in blocks}
+
+    def held(a: int, b: int) -> int:
+        return points(mine.m, a * mine.steps + mine.slack, b * mine.steps + mine.slack)
+
+    def rest(a: int, b: int) -> int:
+        return math.prod(x.ways(a, b) ** times for x, times in others.items())
+
+    def few(v: int, u: int) -> int:
+        a, b = least + u, u + 1 + v
+        return rest(a, b) * sum(held(a, t) for t in range(u + 1))
+
+    def many(v: int, b: int) -> int:
+        a = least + b + v
+        falling = sum(held(a, t) for t in range(b))
+        return rest(a, b) * (falling + sum(held(t, b) for t in range(least + b, a + 1)))
+
+    q, _ = _q(scale)
+    twice = _DIGITS.multiply(q, q)
+    return min(1.0, _tail(few, blocks, scale, least + 1, twice) + _tail(many, blocks, scale, least, twice))
+
+
 def _tail(
     beyond: Callable[[int, int], int], blocks: tuple[Cells, ...], scale: Fraction, power: int, of_b: Decimal
 ) -> float:
@@ -215,100 +241,3 @@ def _summed(values: Sequence[int] | Sequence[Decimal], q: Decimal) -> Decimal:
         power = _DIGITS.multiply(power, _DIGITS.divide(q, rest))
         column = [_DIGITS.subtract(y, x) for x, y in itertools.pairwise(column)]
     return out
-
-
-# ---- means ----
-
-
-def halfwidth(blocks: tuple[Cells, ...], scale: Fraction, block: int, share: float, level: float) -> float:
-    """See :meth:`dpframe.mechanisms.row.RowNoise.halfwidth`."""
-    if blocks[block].m != 1:
-        raise ValueError("a block of several cells has no single mean")
-    k = blocks[block].steps
-    most = _largest(blocks)
-    if scale > most:  # a slack below K/2 makes less of a difference at a larger B
-        wide = tuple(Cells(b.m, b.steps, max(b.slack, b.steps // 2), b.missing) for b in blocks)
-        near = _halfwidth(wide, most, block, share, level)
-        return near * float(scale / most) * 1.01 * k + 1
-    return _halfwidth(blocks, scale, block, share, level) * k + 0.5
-
-
-@lru_cache(maxsize=512)
-def _halfwidth(blocks: tuple[Cells, ...], scale: Fraction, block: int, share: float, level: float) -> float:
-    """In rows. The cell is taken as uniform on the steps' whole width; half a step covers the difference."""
-    p, low, high = _spans(blocks, scale, block, share)
-    wide = high - low
-
-    def outside(w: float) -> float:
-        over = np.clip(high - np.maximum(low, w), 0, None) + np.clip(np.minimum(high, -w) - low, 0, None)
-        return float(np.sum(p * (over / wide)))
-
-    a, b = 0.0, 1.0
-    while outside(b) > (1 - level) * (1 - 2.0**-30):
-        a, b = b, 2 * b
-    for _ in range(50):
-        middle = (a + b) / 2
-        a, b = (a, middle) if outside(middle) <= (1 - level) * (1 - 2.0**-30) else (middle, b)
-    return b
-
-
-def _largest(blocks: tuple[Cells, ...]) -> Fraction:
-    """B, in rows, up to which pairs are summed one by one: some 10**5 of them."""
-    d = sum(b.size for b in blocks)
-    return Fraction(8 if d <= 12 else 4 if d <= 40 else 2)
-
-
-def mean_errors(blocks: tuple[Cells, ...], scale: Fraction, block: int) -> tuple[float, float]:
-    """RMSE of x/K - share * rows at share 1/2 and 1, in rows (at a large B scaled)."""
-    out, near = [], min(scale, _largest(blocks))
-    for share in (0.5, 1.0):
-        p, low, high = _spans(blocks, near, block, share)
-        each = math.sqrt(float(np.sum(p * (high * high + high * low + low * low))) / 3)
-        out.append(each * float(scale / near))
-    return out[0], out[1]
-
-
-def _spans(
-    blocks: tuple[Cells, ...], scale: Fraction, block: int, share: float
-) -> tuple[Floats, Floats, Floats]:
-    """Probabilities of pairs, and between what x/K - share * rows is uniform given each."""
-    p, a, b = _pairs(blocks, scale, block)
-    one = blocks[block]
-    more = (one.slack + 0.5) / one.steps
-    moved = share * (a - b)
-    return p, -b - more - moved, a + more - moved
-
-
-@lru_cache(maxsize=64)
-def _pairs(blocks: tuple[Cells, ...], scale: Fraction, block: int) -> tuple[Floats, Floats, Floats]:
-    """The pairs that hold the block's cells, and their probabilities (where it may be missing: the largest, given l)."""
-    d = sum(b.size for b in blocks)
-    last = math.ceil(float(scale) * (d + 45 + 3 * math.sqrt(d))) + 3
-    grid = np.arange(last + 1, dtype=np.int64)
-    a, b = (g.ravel() for g in np.meshgrid(grid, grid, indexing="ij"))
-    kept = a + b <= last
-    a, b = a[kept], b[kept]
-    logs = -(a + b) / float(scale)
-    for j, other in enumerate(blocks):
-        if j != block or not other.missing:
-            logs += _log_ways(other, a, b)
-    f = np.exp(logs - logs.max())
-    if blocks[block].missing:
-        table = np.zeros((last + 1, last + 1))
-        table[a, b] = f
-        up = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]  # over b' >= b
-        right = np.cumsum(table[::-1], axis=0)[::-1] - table  # over a' > a
-        k, r = blocks[block].steps, blocks[block].slack
-        f = (up + right)[a, b] * ((a + b) * float(k) + 2 * r + 1)
-    return f / f.sum(), a.astype(np.float64), b.astype(np.float64)
-
-
-def _log_ways(block: Cells, a: Ints, b: Ints) -> Floats:
-    """log W, up to a constant."""
-    if block.missing:
-        return np.asarray(np.log(ways(block, a, b)))
-    k, r, m = block.steps, block.slack, block.m
-    size = (a + b) * float(k) + (2 * r + m)
-    if m == 1:
-        return np.asarray(np.log(size))
-    return np.asarray(np.log(np.sum(float_terms(m, a * k + r, b * k + r), axis=0)) + m * np.log(size))

@@ -17,10 +17,12 @@ from row_law import gauge, law
 import dpframe as dp
 from dpframe.accounting.conversion import pure_rho
 from dpframe.accounting.events import compose
-from dpframe.mechanisms import row_figures
+from dpframe.mechanisms import row_figures, row_widths
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Reach
-from dpframe.mechanisms.row import Block, Coordinate, RowNoise, best_ratio, calibrate, finest
+from dpframe.mechanisms.joint import Coordinate, Share
+from dpframe.mechanisms.row import Block, RowNoise, best_ratio, calibrate, finest
+from dpframe.mechanisms.thresholds import least_threshold
 from dpframe.noise.row_shape import Cells
 
 FINE = 2**20
@@ -29,6 +31,17 @@ ROWS = Coordinate()
 
 def made(blocks, eps="1", ratio=None, **reach) -> RowNoise:
     return calibrate(tuple(blocks), Target(Fraction(eps)), Reach(**reach) if reach else None, ratio=ratio)
+
+
+def mean(noise, block, share):
+    """x - share * K * rows, rows what the block's mean divides by."""
+    one = noise.blocks[block]
+    rows = Coordinate(block) if one.missing else ROWS
+    return noise.form({Coordinate(block, 0): 1, rows: -share * one.steps})
+
+
+def at(noise, coordinate):
+    return noise.form({coordinate: 1})
 
 
 # ---- privacy ----
@@ -149,10 +162,10 @@ def test_figures_are_those_of_the_tables(missing, n, rows, middle, halves, eps):
     """Within 2 % of what quadrature of the limit gives (another computation)."""
     noise = made([Block(FINE, 1, missing)] * n, eps)
     e = float(Fraction(eps))
-    assert noise.std(ROWS) * e == pytest.approx(rows, rel=0.02)
-    assert row_figures.mean_errors(noise.blocks, noise.scale, 0)[0] * e == pytest.approx(middle, rel=0.02)
+    assert noise.std(at(noise, ROWS)) * e == pytest.approx(rows, rel=0.02)
+    assert row_widths.mean_errors(noise.blocks, noise.scale, 0)[0] * e == pytest.approx(middle, rel=0.02)
     for mu, half in zip((0, 0.6, 0.95, 1), halves):
-        found = noise.halfwidth(0, (1 + mu) / 2, 0.95) / FINE * e
+        found = noise.halfwidth(mean(noise, 0, (1 + mu) / 2), 0.95) / FINE * e
         assert found == pytest.approx(half, rel=0.02)
         assert found >= half * 0.99
 
@@ -175,7 +188,7 @@ def test_figures_are_those_of_the_tables(missing, n, rows, middle, halves, eps):
 def test_figures_at_large_eps(blocks, eps, ratio, middle, end):
     noise = made(blocks, eps)
     assert noise.blocks[0].slack / FINE == pytest.approx(ratio, rel=0.07)
-    assert row_figures.mean_errors(noise.blocks, noise.scale, 0) == pytest.approx((middle, end), rel=0.02)
+    assert row_widths.mean_errors(noise.blocks, noise.scale, 0) == pytest.approx((middle, end), rel=0.02)
     assert best_ratio(tuple(Cells(b.cells, b.steps, 0, b.missing) for b in blocks), Fraction(1, eps)) < 0.6
 
 
@@ -192,19 +205,17 @@ SHAPES = {
 @pytest.mark.parametrize("eps", ["0.02", "1", "4"])
 def test_covariances_are_those_of_the_draws(shape, eps):
     noise, n = made(shape, eps), 60_000
-    drawn = noise.sample(n)
-    columns = [drawn.rows]
-    for cells, present in zip(drawn.cells, drawn.present):
-        columns += ([] if present is None else [present]) + list(cells.T)
     scales = np.sqrt(np.diag(noise.covariance))
-    z = np.array(columns, dtype=np.float64) / scales[:, None]
+    z = noise.draw(n) / scales[:, None]
     assert z.shape == (len(noise.coordinates), n)
     for i, j in itertools.combinations_with_replacement(range(len(z)), 2):
         product = z[i] * z[j]
         error = product.std() / math.sqrt(n) + 1e-9
         assert abs(product.mean() - noise.covariance[i, j] / scales[i] / scales[j]) < 7 * error
     assert np.all(np.abs(z.mean(axis=1)) < 7 / math.sqrt(n))
-    assert noise.std(Coordinate(0, 0)) == pytest.approx(scales[noise.coordinates.index(Coordinate(0, 0))])
+    assert noise.std(at(noise, Coordinate(0, 0))) == pytest.approx(
+        scales[noise.coordinates.index(Coordinate(0, 0))]
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,19 +225,28 @@ def test_covariances_are_those_of_the_draws(shape, eps):
 @pytest.mark.parametrize("eps", ["0.02", "1", "6"])
 def test_half_widths_hold_and_are_not_too_wide(shape, block, share, eps):
     noise, n, level = made(SHAPES[shape], eps), 60_000, 0.95
-    drawn = noise.sample(n)
-    rows = drawn.rows if drawn.present[block] is None else drawn.present[block]
-    off = np.abs(drawn.cells[block][:, 0] - share * noise.blocks[block].steps * rows)
-    covered = float(np.mean(off <= noise.halfwidth(block, share, level)))
+    form = mean(noise, block, share)
+    off = np.abs(np.array(form) @ noise.draw(n))
+    covered = float(np.mean(off <= noise.halfwidth(form, level) * (1 + 1e-12)))
     assert covered >= level - 7 * math.sqrt(level * (1 - level) / n)
     assert covered <= level + 0.02
+
+
+def halfwidth_by_pairs(noise, share, level):
+    """Without the scaling of a large B."""
+    kept = row_widths._largest
+    row_widths._largest = lambda _: noise.scale
+    try:
+        return row_widths._halfwidth.__wrapped__(noise.blocks, noise.scale, share, level)
+    finally:
+        row_widths._largest = kept
 
 
 def test_beyond_eight_rows_the_law_is_the_scaled_one():
     for shape, share in itertools.product((SHAPES["means"], SHAPES["nullable"]), (0.5, 1.0)):
         noise = made(shape, "0.0625")
-        exact = row_figures._halfwidth(noise.blocks, noise.scale, 0, share, 0.95) * FINE
-        assert exact <= noise.halfwidth(0, share, 0.95) <= 1.02 * exact
+        exact = halfwidth_by_pairs(noise, share, 0.95)
+        assert exact - 1 <= noise.halfwidth(mean(noise, 0, share), 0.95) <= 1.02 * exact
 
 
 # ---- the number of rows ----
@@ -256,14 +276,16 @@ def test_the_tail_of_the_rows_is_never_below_the_truth(shape, eps):
         found = noise.rows_tail(least)
         assert true * (1 - 1e-9) <= found <= true * (1 + 1e-6)
     for delta in (1e-2, 1e-6, 1e-9):
-        t = noise.threshold(1, delta)
+        rows = Share(noise, 0, at(noise, ROWS), 1)
+        t = least_threshold(rows, 1, 1, delta)
         assert noise.rows_tail(t - 1) <= delta < noise.rows_tail(t - 2)
-        assert noise.threshold(3, delta) == t + 2
+        assert least_threshold(rows, 1, 3, delta) == t + 2
 
 
 @pytest.mark.parametrize(("n", "least"), [(2, 21.3), (5, 29.6), (10, 40.9)])
 def test_thresholds_are_near_those_of_the_limit(n, least):
-    assert least - 1 <= made([Block(FINE, 1, True)] * n).threshold(1, 1e-6) <= least + 2
+    noise = made([Block(FINE, 1, True)] * n)
+    assert least - 1 <= least_threshold(Share(noise, 0, at(noise, ROWS), 1), 1, 1, 1e-6) <= least + 2
 
 
 HALF_N = [([Block(FINE)], 4.113), ([Block(FINE)] * 5, 8.28), ([Block(FINE, 1, True)] * 2, 6.698)]
@@ -271,22 +293,20 @@ HALF_N = [([Block(FINE)], 4.113), ([Block(FINE)] * 5, 8.28), ([Block(FINE, 1, Tr
 
 @pytest.mark.parametrize(("blocks", "half"), HALF_N, ids=str)
 def test_the_rows_interval_is_that_of_the_limit(blocks, half):
-    assert made(blocks, "0.01").interval(ROWS, 0.95) * 0.01 == pytest.approx(half, rel=0.02)
+    noise = made(blocks, "0.01")
+    assert noise.halfwidth(at(noise, ROWS), 0.95) * 0.01 == pytest.approx(half, rel=0.02)
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("eps", ["0.02", "1", "4"])
 def test_intervals_of_cells_and_rows_hold_and_are_the_least(shape, eps):
     noise, n, level = made(shape, eps), 60_000, 0.9
-    drawn = noise.sample(n)
-    for at in [c for c in noise.coordinates if c.block is None or c.cell == 0]:
-        x = np.abs(drawn.rows if at.block is None else drawn.cells[at.block][:, 0])
-        w = noise.interval(at, level)
+    drawn = np.abs(noise.draw(n))
+    for x, c in zip(drawn, noise.coordinates):
+        w = noise.halfwidth(at(noise, c), level)
         error = 7 * math.sqrt(level * (1 - level) / n)
         assert np.mean(x <= w) >= level - error
         assert w == 0 or np.mean(x <= w - 1) <= level + error
-    with pytest.raises(ValueError, match="present rows"):
-        made([Block(4, 1, True)]).interval(Coordinate(0), 0.9)
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -299,15 +319,18 @@ def test_the_tail_of_a_cell_is_that_of_the_definition(missing):
             true = sum(x for (_, cells), x in p.items() if cells[block][0][0] >= least)
             found = row_figures.cell_tail(noise.blocks, noise.scale, block, least)
             assert true * (1 - 1e-9) <= found <= true * (1 + 1e-2) + 1e-7
+    for least in (1, 2, 3) if missing else ():
+        true = sum(x for (_, cells), x in p.items() if cells[0][1] >= least)
+        found = row_figures.present_tail(noise.blocks, noise.scale, 0, least)
+        assert true * (1 - 1e-9) <= found <= true * (1 + 1e-2) + 1e-7
 
 
 def test_a_weighted_sum_of_one_draw_has_its_covariances():
     """x/K - share * rows, by the covariance matrix and by summing over pairs."""
     noise = made([Block(FINE)] * 3)
-    by_pairs = row_figures.mean_errors(noise.blocks, noise.scale, 1)
+    by_pairs = row_widths.mean_errors(noise.blocks, noise.scale, 1)
     for share, rmse in zip((0.5, 1.0), by_pairs):
-        found = noise.deviation({Coordinate(1, 0): 1 / FINE, ROWS: -share})
-        assert found == pytest.approx(rmse, rel=1e-5)
+        assert noise.std(mean(noise, 1, share)) / FINE == pytest.approx(rmse, rel=1e-5)
 
 
 # ---- what is taken ----
@@ -328,15 +351,13 @@ def test_refusals():
             calibrate(blocks, target)
     with pytest.raises(dp.MechanismError, match="0 rows"):
         calibrate((Block(4),), one, Reach(rows=0))
-    with pytest.raises(ValueError, match="several cells"):
-        made([Block(4, 2)]).halfwidth(0, 0.5, 0.95)
 
 
 def test_the_finest_grid_is_drawn_and_one_step_more_is_not():
     target = Target(Fraction(1, 10**6))
     most = finest((Block(1), Block(1, 1, True)), target)
     assert most > 2**30
-    calibrate((Block(most), Block(most, 1, True)), target).sample(100)
+    calibrate((Block(most), Block(most, 1, True)), target).draw(100)
     with pytest.raises(dp.MechanismError, match="exactly"):
         calibrate((Block(most + 1), Block(1, 1, True)), target)
 
@@ -344,10 +365,9 @@ def test_the_finest_grid_is_drawn_and_one_step_more_is_not():
 @pytest.mark.parametrize("eps", ["0.001", "50", "1000", "1000000"])
 def test_extreme_eps(eps):
     noise = made([Block(2**25, 1, True), Block(1, 2)], eps)
-    drawn = noise.sample(1_000)
-    assert len(drawn.rows) == 1_000
+    assert noise.draw(1_000).shape == (5, 1_000)
     assert noise.scale >= 1 / Fraction(eps)
-    assert noise.std(ROWS) >= 0
+    assert noise.std(at(noise, ROWS)) >= 0
 
 
 def test_noise_is_a_value():
@@ -356,4 +376,4 @@ def test_noise_is_a_value():
     assert hash(a) == hash(b)
     assert pickle.loads(pickle.dumps(a)) == a
     assert "FINE" not in repr(a)
-    assert not np.array_equal(a.sample(200).cells[0], a.sample(200).cells[0])
+    assert not np.array_equal(a.draw(200), a.draw(200))
