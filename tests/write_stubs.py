@@ -29,9 +29,7 @@ N = TypeVar("N")
 F = TypeVar("F")
 P = TypeVar("P")
 R = TypeVar("R")
-Method = TypeVar("Method", bound=Callable[..., Any])
 
-def with_options(names: Sequence[str]) -> Callable[[Method], Method]: ...
 def verb(statistic: Statistic) -> Callable[..., Any]: ...
 
 class Verbs(Generic[N, F, P, R]):

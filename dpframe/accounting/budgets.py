@@ -1,15 +1,41 @@
-"""What was typed as a budget and a unit, read and checked."""
+"""What is typed as a budget and a policy: the parameters, and how they are read and checked."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypedDict
 
-from dpframe.accounting.events import rational
+from dpframe.accounting.events import Number, rational
 from dpframe.accounting.filter import ACCOUNTANTS, Budget
-from dpframe.accounting.policy import NEIGHBORS, Policy
+from dpframe.accounting.policy import NEIGHBORS, Limits, Policy
 from dpframe.accounting.renyi import chosen_order
 from dpframe.errors import Arg, Call, InputError, InPython, check_text, did_you_mean, wrong_type
+
+
+class BudgetOptions(TypedDict, total=False):
+    """A budget; :class:`dpframe.Session` says what each means."""
+
+    eps: Number | None
+    delta: Number | None
+    delta_calls: Number | None
+    rho: Number | None
+    accountant: str | None
+    order: Number | None
+
+
+class DeclaredOptions(BudgetOptions, total=False):
+    """A budget, and whom it protects."""
+
+    neighbors: str | None
+    unit: str | list[str] | None
+
+
+class SessionOptions(DeclaredOptions, total=False):
+    """A budget, whom it protects, and how much of a unit counts unless a call says so."""
+
+    max_groups: int | None
+    max_rows_per_group: int | None
+    max_rows: int | None
 
 
 def read_unit(unit: Any) -> tuple[str, ...] | None:
@@ -30,18 +56,34 @@ def read_unit(unit: Any) -> tuple[str, ...] | None:
     return names
 
 
-def read_policy(neighbors: Any, unit: Any) -> Policy:
+def read_policy(typed: DeclaredOptions) -> Policy:
     """The relation and the unit that were typed, or InputError (TypeError for a unit that is no name)."""
+    given: Any = typed.get("neighbors")
+    neighbors = "add_remove" if given is None else given
     if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
         near = did_you_mean(neighbors if isinstance(neighbors, str) else "", NEIGHBORS)
         raise InputError(Arg("neighbors", neighbors), f" is not a relation. {near}")
-    return Policy(neighbors, read_unit(unit))
+    return Policy(neighbors, read_unit(typed.get("unit")))
 
 
-def read_budget(
-    eps: Any, delta: Any, delta_calls: Any, rho: Any, accountant: Any = "union", order: Any = None
-) -> Budget:
-    """The budget that was typed, or InputError. The accountant's rules are in ``dpframe.accounting``."""
+def read_limits(typed: SessionOptions, policy: Policy) -> Limits:
+    """How much of a unit counts unless a call says so; InputError where there is no unit."""
+    limits = Limits(typed.get("max_groups"), typed.get("max_rows_per_group"), typed.get("max_rows")).checked()
+    if policy.unit is None and limits != Limits():
+        raise InputError(
+            "max_groups, max_rows_per_group and max_rows go with ",
+            Arg("unit"),
+            ".",
+            hint=Arg("unit", "user_id"),
+        )
+    return limits
+
+
+def read_budget(typed: BudgetOptions, usual: str = "union") -> Budget:
+    """The budget that was typed, or InputError; the accountant is the ``usual`` one unless one was named."""
+    eps, delta, delta_calls, rho = (typed.get(k) for k in ("eps", "delta", "delta_calls", "rho"))
+    order, named = typed.get("order"), typed.get("accountant")
+    accountant: Any = usual if named is None else named
     if not isinstance(accountant, str) or accountant not in ACCOUNTANTS:
         near = did_you_mean(accountant if isinstance(accountant, str) else "", ACCOUNTANTS)
         pld = " A privacy-loss distribution is no filter: s.report(accountant='pld') reads one."
@@ -94,17 +136,11 @@ def read_budget(
                 ".",
                 hint=Call("dp.Session", rho=0.1, delta_calls=1e-6),
             )
-        calls = (
-            Fraction(0) if delta_calls is None else rational(delta_calls, "delta_calls", zero=True, below=1)
-        )
+        calls = _small(delta_calls, "delta_calls")
         return Budget(None, calls, calls, rational(rho, "rho"))
-    total = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
+    total = _small(delta, "delta")
     rules, whole = ACCOUNTANTS[accountant], rational(eps, "eps")
-    calls = (
-        total * rules.calls
-        if delta_calls is None
-        else rational(delta_calls, "delta_calls", zero=True, below=1)
-    )
+    calls = total * rules.calls if delta_calls is None else _small(delta_calls, "delta_calls")
     if calls > total:
         raise InputError(
             Arg("delta_calls", calls),
@@ -137,6 +173,10 @@ def read_budget(
             ),
         )
     return budget
+
+
+def _small(x: Any, name: str) -> Fraction:
+    return Fraction(0) if x is None else rational(x, name, zero=True, below=1)
 
 
 def _order(order: Any, eps: Fraction, delta: Fraction) -> Fraction:

@@ -52,6 +52,11 @@ class State:
         eps = None if self.eps is None or e.eps is None else self.eps + e.eps
         return State(eps, self.delta + e.delta, self.rho + e.rho, closed)
 
+    def since(self, before: State) -> Cost:
+        """What was charged between an earlier state and this one."""
+        eps = None if self.eps is None or before.eps is None else self.eps - before.eps
+        return Cost(eps, self.delta - before.delta, self.rho - before.rho)
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -76,11 +81,11 @@ class Budget:
     accountant: str = "union"
     order: Fraction | None = None
 
-    def text(self, sign: str = "=") -> str:
-        """The budget as one would type it: eps (and delta), or rho (and delta_calls)."""
+    def text(self, sign: str = "=", *, zeros: bool = False) -> str:
+        """The budget as one would type it: eps (and delta), or rho (and delta_calls); see :meth:`Cost.text`."""
         if self.eps is not None:
-            return Cost(self.eps, self.delta).text(sign)
-        calls = f", delta_calls{sign}{show(self.delta_calls)}" if self.delta_calls else ""
+            return Cost(self.eps, self.delta).text(sign, zeros=zeros)
+        calls = f", delta_calls{sign}{show(self.delta_calls)}" if self.delta_calls or zeros else ""
         return f"rho{sign}{show(self.rho or ZERO)}{calls}"
 
     @property

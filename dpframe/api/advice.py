@@ -16,10 +16,10 @@ from typing import Any, cast
 
 import polars as pl
 
-from dpframe.accounting.budgets import read_budget
+from dpframe.accounting.budgets import read_budget, read_policy
 from dpframe.accounting.events import Cost, Number, rational, repeat
 from dpframe.accounting.filter import ACCOUNTANTS, Budget, State
-from dpframe.accounting.policy import NEIGHBORS, Limits, Policy
+from dpframe.accounting.policy import Limits
 from dpframe.api.prices import Types, replanned, whole_plan
 from dpframe.base.html import Page
 from dpframe.base.wrong_calls import checked
@@ -237,8 +237,7 @@ def _situation(plan: Any, question: Any, columns: Any, groups: Any, neighbors: A
     for name, n in (("columns", columns), ("groups", groups)):
         if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 4096:
             raise InputError(f"{name}={typed(n)} must be a whole number from 1 to 4096. Hint: {name}=3")
-    if neighbors not in NEIGHBORS:
-        raise InputError(f"neighbors={typed(neighbors)} is not a relation. Hint: neighbors='replace_one'")
+    policy = read_policy({"neighbors": neighbors, "unit": "unit" if groups > 1 else None})
     names = [f"x{i}" for i in range(columns)]
     types = [Column(n, "float", "float", True, pl.Float64) for n in names]
     types += [
@@ -261,18 +260,18 @@ def _situation(plan: Any, question: Any, columns: Any, groups: Any, neighbors: A
         keys=list(range(groups)) if grouped else None,
         limits=Limits(groups, 1) if grouped else Limits(),
     )
-    return make_plan(request, Types(types), Policy(neighbors, ("unit",) if grouped else None))
+    return make_plan(request, Types(types), policy)
 
 
 def _budgets(eps: Any, delta: Fraction, rho: Any) -> Iterator[tuple[Budget, str]]:
     """Every way to hold the budget, the simplest first."""
     if rho is not None:
-        yield read_budget(None, None, delta, rho), "union"
+        yield read_budget({"delta_calls": delta, "rho": rho}), "union"
         return
     for name, rules in ACCOUNTANTS.items():
         for calls in dict.fromkeys((rules.calls * delta, Fraction(0))):
             try:
-                yield read_budget(eps, delta, calls, None, name), name
+                yield read_budget({"eps": eps, "delta": delta, "delta_calls": calls}, name), name
             except InputError:  # this accountant can't hold it
                 continue
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Generic
 
 from dpframe.api.bound_plan import BoundPlan, bind
@@ -20,6 +20,7 @@ class Asking(Verbs[N, F, P, R], Generic[N, F, P, R]):
 
     __slots__ = ("_by", "_defaults", "_keys", "_source")
     _owner = "df.dp"
+    _finish: Callable[[BoundPlan], Any]  # what a question becomes: an answer, or itself
 
     def __init__(
         self,
@@ -30,9 +31,6 @@ class Asking(Verbs[N, F, P, R], Generic[N, F, P, R]):
     ) -> None:
         self._source, self._by, self._keys = source, by, keys
         self._defaults = {k: v for k, v in (defaults or {}).items() if v is not None}
-
-    def _finish(self, bound: BoundPlan) -> Any:
-        raise NotImplementedError
 
     def _ask_statistic(
         self, statistic: Statistic, args: tuple[Any, ...], arguments: dict[str, Any], options: Options

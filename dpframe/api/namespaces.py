@@ -8,9 +8,9 @@ from typing import Any, Unpack
 from dpframe.accounting.events import Number
 from dpframe.api.asking import Asking
 from dpframe.api.bound_plan import BoundPlan
-from dpframe.api.options import KEYS_OPTIONS, OPTIONS, KeysOptions, Options
+from dpframe.api.options import OPTIONS, KeysOptions, Options
 from dpframe.api.partition import Partition, make_partition
-from dpframe.api.verbs import F, N, P, R, with_options
+from dpframe.api.verbs import F, N, P, R
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import Arg, Call, Code, InputError, wrong_type
 from dpframe.frames.contract import Source
@@ -23,7 +23,7 @@ from dpframe.statistics.count import count
 class Grouped(Asking[R, R, R, R]):
     """Groups of a frame: the same questions, one row of answers per group."""
 
-    __slots__ = ("_then",)
+    __slots__ = ("_finish",)
     _owner = "df.dp.groupby(...)"
 
     def __init__(
@@ -32,13 +32,10 @@ class Grouped(Asking[R, R, R, R]):
         by: tuple[Hashable, ...],
         keys: Any,
         defaults: Mapping[str, Any],
-        then: Callable[[BoundPlan], R],
+        finish: Callable[[BoundPlan], R],
     ) -> None:
         super().__init__(source, by, keys, defaults)
-        self._then = then
-
-    def _finish(self, bound: BoundPlan) -> R:
-        return self._then(bound)
+        self._finish = finish
 
     def value_counts(self, column: Hashable, **_: Any) -> R:
         """Refused: a value is one more grouping column."""
@@ -51,7 +48,7 @@ class Grouped(Asking[R, R, R, R]):
             hint=Call("count", on=Call("df.dp.groupby", Code(by), keys=...), eps=0.5),
         )
 
-    @with_options(KEYS_OPTIONS)
+    @checked(example="keys(eps=0.5, delta=1e-6)", options=KeysOptions.__annotations__)
     def keys(self, **options: Unpack[KeysOptions]) -> R:
         """Release which groups occur, and nothing about them.
 
@@ -150,7 +147,7 @@ class _FrameVerbs(Asking[N, F, P, R]):
 
     group_by = groupby
 
-    @with_options(OPTIONS)
+    @checked(example="value_counts('x', keys=[...], eps=0.5)", options=OPTIONS)
     def value_counts(self, column: Hashable, *, keys: Any = None, **options: Unpack[Options]) -> R:
         """Count the rows of every value of a column: ``groupby(column, keys=keys).count()``.
 

@@ -90,7 +90,6 @@ class KeysOptions(TypedDict, total=False):
 
 
 OPTIONS = tuple(Options.__annotations__)
-KEYS_OPTIONS = tuple(KeysOptions.__annotations__)
 
 
 def read_limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
+from dpframe.accounting.budgets import read_budget
 from dpframe.accounting.conversion import pure_rho
 from dpframe.accounting.events import Event, Number, rational, repeat
 from dpframe.accounting.filter import Budget
@@ -21,7 +22,7 @@ from dpframe.accounting.policy import Charge, Details, Limits, Policy
 from dpframe.base.forks import check_fork
 from dpframe.base.html import Page
 from dpframe.base.signals import interruptible, uninterrupted
-from dpframe.errors import InputError, ReleaseFailed, did_you_mean, show
+from dpframe.errors import InputError, ReleaseFailed, did_you_mean
 from dpframe.frames.contract import Ask, Source, require
 from dpframe.frames.keys import KeyTable, key_table
 from dpframe.noise.source import words
@@ -132,18 +133,11 @@ def make_partition(
         limits, policy, source.column, by=by, keys=table, rows_matter=policy.unit is not None
     )
     many = (bounding.groups or 1 if bounding else 1) * (2 if policy.replace else 1)
-    if rho is not None:
-        cap = rational(rho, "rho")
-        one, budget = Event(None, Fraction(0), cap), Budget(rho=cap, accountant="zcdp")
-    else:
-        cap = rational(eps, "eps")
-        one = Event(cap, d, pure_rho(cap), kind="" if d else "pure")
-        budget = Budget(cap, d, d, accountant="sum")
-    event = repeat(one, many)
+    cap = read_budget({"rho": rho}) if eps is None else read_budget({"eps": eps, "delta": d}, "sum")
+    whole = cap.rho or pure_rho(rational(eps, "eps"))
+    event = repeat(Event(cap.eps, d, whole, kind="" if d or eps is None else "pure"), many)
     names = ", ".join(map(repr, by))
-    question = (
-        f"partition_by({names}): {table.size} parts of {'rho' if rho is not None else 'eps'}={show(cap)}"
-    )
+    question = f"partition_by({names}): {table.size} parts of {Budget(cap.eps, rho=cap.rho).text()}"
     same = (names, table.fingerprint, event)
     charge = Charge(
         event, question, "parts", policy, same, lambda: Details(_digest(same, policy, bounding), "", "")
@@ -159,7 +153,7 @@ def make_partition(
                 types,
                 table,
                 bounding,
-                lambda inside: part_session(budget, policy, inside, payer, receipt),
+                lambda inside: part_session(cap, policy, inside, payer, receipt),
                 limits,
                 door,
             )

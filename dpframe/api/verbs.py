@@ -5,13 +5,12 @@ Type checkers and editors read ``verbs.pyi``, which ``tests/write_stubs.py`` wri
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from dpframe.api.options import OPTIONS, Options
-from dpframe.base.wrong_calls import checked, unknown_argument
+from dpframe.base.wrong_calls import unknown_argument
 from dpframe.statistics.question import AFTER, Statistic, entries, joined, sections
 from dpframe.statistics.table import STATISTICS
 
@@ -29,30 +28,6 @@ _RAISES = """MechanismError
     For a mechanism that can't give the guarantee; nothing was spent.
 BudgetExceeded, NoSession
     The session did not pay; no data was read."""
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def with_options(names: Sequence[str]) -> Callable[[Method], Method]:
-    """For a method that takes ``**options``: name them in its signature, and refuse others."""
-
-    def decorate(f: Method) -> Method:
-        own = [p for p in inspect.signature(f).parameters.values() if p.kind is not p.VAR_KEYWORD]
-        known = tuple(p.name for p in own[1:]) + tuple(names)
-        call = checked(example=f"{f.__name__}('x', keys=[...], eps=0.5)")(f)
-
-        @functools.wraps(f)
-        def method(*args: Any, **options: Any) -> Any:
-            for name in options:
-                if name not in known:
-                    raise unknown_argument(f.__name__, name, known)
-            return call(*args, **options)
-
-        shown = [p for p in _OPTIONS if p.name in names]
-        method.__signature__ = inspect.Signature([*own, *shown])  # type: ignore[attr-defined]
-        return method  # type: ignore[return-value]
-
-    return decorate
 
 
 def verb(statistic: Statistic) -> Callable[..., Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from dpframe.errors import Arg, InPython, did_you_mean, wrong_type
@@ -53,25 +53,39 @@ _ELSEWHERE = {
 }
 
 
-def checked(*, example: str) -> Callable[[F], F]:
+def checked(*, example: str, options: Iterable[str] = ()) -> Callable[[F], F]:
     """Make wrong calls of a function say what to write; a right call costs nothing more.
 
     Parameters
     ----------
     example : str
         A right call, for hints.
+    options : names, optional
+        What a function with ``**options`` takes there, each None unless given. They are in the signature that is
+        shown, and others are refused.
     """
+    names = tuple(options)
 
     def decorate(f: F) -> F:
+        own: list[inspect.Parameter] = []
+        if names:
+            own = [p for p in inspect.signature(f).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        known = frozenset((*(p.name for p in own if p.kind is not p.VAR_POSITIONAL), *names))
+
         @functools.wraps(f)
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
-                return f(*args, **kwargs)
+                if not names or known.issuperset(kwargs):
+                    return f(*args, **kwargs)
             except TypeError as e:
                 if e.__traceback__ is None or e.__traceback__.tb_next is not None:
                     raise  # the arguments fitted; it was raised inside
-                raise (_wrong(f, len(args), kwargs, example) or e) from None
+                raise (_wrong(call, len(args), kwargs, example) or e) from None
+            raise _wrong(call, len(args), kwargs, example) or AssertionError(kwargs)
 
+        if names:
+            shown = [inspect.Parameter(o, inspect.Parameter.KEYWORD_ONLY, default=None) for o in names]
+            call.__signature__ = inspect.Signature([*own, *shown])  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
 
     return decorate

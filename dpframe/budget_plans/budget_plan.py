@@ -8,11 +8,12 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
-from dpframe.accounting.events import Cost, Number
+from dpframe.accounting.budgets import SessionOptions
+from dpframe.accounting.events import Cost
 from dpframe.base.html import Page
 from dpframe.base.progress import Progress
 from dpframe.base.wrong_calls import checked
@@ -50,8 +51,9 @@ class BudgetPlan(Page, NearNames):
         ``dpframe.budget_plans.engine_uri``). Only names and types are read before ``run``.
     queries : mapping of name -> Query or Aggregate
         In the order in which they are asked; see :func:`dpframe.query`.
-    eps, delta, delta_calls, rho, accountant, order, neighbors, unit, max_groups, max_rows_per_group, max_rows
-        The budget and the policy, as for :class:`~dpframe.session.session.Session`.
+    **budget
+        ``eps``, ``delta``, ``delta_calls``, ``rho``, ``accountant``, ``order``, ``neighbors``, ``unit``, ``max_groups``,
+        ``max_rows_per_group``, ``max_rows``: the budget and the policy, as for :class:`dpframe.Session`.
     allocation : {"even", "weighted", "adaptive"}
         How the total is divided; see ``dpframe.budget_plans.allocation``.
     name : str, optional
@@ -90,44 +92,25 @@ class BudgetPlan(Page, NearNames):
     ['age', 'n']
     """
 
-    @checked(example="dp.BudgetPlan(df, {'n': dp.query(dp.count(), eps=0.5)}, eps=1)")
+    @checked(
+        example="dp.BudgetPlan(df, {'n': dp.query(dp.count(), eps=0.5)}, eps=1)",
+        options=SessionOptions.__annotations__,
+    )
     def __init__(
         self,
         sources: Any,
         queries: Mapping[str, Query | Aggregate],
         *,
-        eps: Number | None = None,
-        delta: Number | None = None,
-        delta_calls: Number | None = None,
-        rho: Number | None = None,
-        accountant: str | None = None,
-        order: Number | None = None,
-        neighbors: str | None = None,
-        unit: str | list[str] | None = None,
-        max_groups: int | None = None,
-        max_rows_per_group: int | None = None,
-        max_rows: int | None = None,
         allocation: str = "even",
         name: str | None = None,
         ledger: str | os.PathLike[str] | None = None,
         folder: str | None = None,
         scope: str | None = None,
+        **budget: Unpack[SessionOptions],
     ) -> None:
         if not isinstance(allocation, str) or allocation not in ALLOCATIONS:
             raise InputError(Arg("allocation", allocation), f": {did_you_mean(str(allocation), ALLOCATIONS)}")
-        typed_policy: dict[str, Any] = {
-            "eps": eps,
-            "delta": delta,
-            "delta_calls": delta_calls,
-            "rho": rho,
-            "accountant": accountant,
-            "order": order,
-            "neighbors": neighbors,
-            "unit": unit,
-            "max_groups": max_groups,
-            "max_rows_per_group": max_rows_per_group,
-            "max_rows": max_rows,
-        }
+        typed_policy: dict[str, Any] = {k: budget.get(k) for k in SessionOptions.__annotations__}
         self._name = name
         if ledger is not None:
             if not isinstance(name, str) or not name:

@@ -44,7 +44,6 @@ from dpframe.errors import (
     MechanismError,
     ReleaseFailed,
     message,
-    show,
 )
 from dpframe.release.release import Release
 
@@ -171,7 +170,7 @@ def _plan(args: argparse.Namespace) -> int:
         tbl_formatting="ASCII_BORDERS_ONLY_CONDENSED",
     ):
         print(plan.table())
-    print(f"total {_total(plan)}")
+    print(f"total {plan.session.budget.text(zeros=True)}")
     if plan.session.ledger is not None:
         states = plan.session.ledger.state(plan.scope).values()
         left = least([budget.remaining(state) for budget, state in states])
@@ -243,13 +242,6 @@ def _run(args: argparse.Namespace) -> int:
     if unsaid and not isinstance(unsaid[0], BrokenPipeError):
         return _stop(DONE, f"all was released and written, but not all was printed: {unsaid[0].strerror}")
     return DONE
-
-
-def _total(plan: BudgetPlan) -> str:
-    budget = plan.session.budget
-    if budget.eps is None:
-        return f"rho={show(plan.total)}, delta_calls={show(budget.delta_calls)}"
-    return f"eps={show(plan.total)}, delta={show(budget.delta)}"
 
 
 def _released(plan: BudgetPlan, name: str, release: Release) -> str:

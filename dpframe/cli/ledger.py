@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dpframe.errors import Arg, Call, InputError, show
+from dpframe.errors import Arg, Call, InputError
 
 
 def add(commands: Any) -> None:
@@ -78,12 +78,8 @@ def _show(args: argparse.Namespace) -> int:
     ledger = Ledger(args.path, anchor=args.anchor)
     print(repr(ledger))
     for domain, (budget, state) in ledger.state(args.scope).items():
-        spent, left = budget.spent(state), budget.remaining(state)
-        print(
-            f"{domain}: spent eps={show(spent.eps) if spent.eps is not None else 'none'}"
-            f" delta={show(spent.delta)} rho={float(spent.rho or 0):.6g},"
-            f" left eps={show(left.eps)} delta={show(left.delta)} rho={float(left.rho or 0):.6g}"
-        )
+        spent, left = (c.text(zeros=True, rho=True) for c in (budget.spent(state), budget.remaining(state)))
+        print(f"{domain}: spent {spent}; left {left}")
     entries = ledger.entries(args.scope)
     print(f"charges: {len(entries)}" + (f", the last at {entries[-1].time.isoformat()}" if entries else ""))
     if ledger.window is not None:

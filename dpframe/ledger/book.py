@@ -14,11 +14,12 @@ import datetime as dt
 import os
 import secrets
 from collections.abc import Iterator
+from typing import Unpack
 
 import polars as pl
 
 from dpframe._version import __version__
-from dpframe.accounting.budgets import read_budget, read_policy
+from dpframe.accounting.budgets import DeclaredOptions, read_budget, read_policy
 from dpframe.accounting.claims import Busy, Claim, Head, Ticket
 from dpframe.accounting.events import Cost, Number, least
 from dpframe.accounting.filter import Budget, State
@@ -99,23 +100,16 @@ class Ledger(Answering, Uncopied, NearNames):
         return dt.datetime.now(dt.UTC)
 
     @classmethod
-    @checked(example=_RIGHT)
+    @checked(example=_RIGHT, options=DeclaredOptions.__annotations__)
     def create(
         cls,
         path: str | os.PathLike[str],
         *,
-        eps: Number | None = None,
-        delta: Number | None = None,
-        delta_calls: Number | None = None,
-        rho: Number | None = None,
-        neighbors: str = "add_remove",
-        unit: str | list[str] | None = None,
-        accountant: str = "union",
-        order: Number | None = None,
         per_scope: dict[str, Number] | None = None,
         window: str | dt.timedelta | None = None,
         lifetime: dict[str, Number] | None = None,
         anchor: str | os.PathLike[str] | None = None,
+        **budget: Unpack[DeclaredOptions],
     ) -> Ledger:
         """Declare a budget in a new file, once.
 
@@ -123,8 +117,8 @@ class Ledger(Answering, Uncopied, NearNames):
         ----------
         path : str or PathLike
             A file that is not there yet, on a local disk.
-        eps, delta, delta_calls, rho, accountant, order, neighbors, unit
-            As for ``dp.Session``; fixed for good. The accountant is that of the scopes and the lifetime, too.
+        **budget
+            ``eps``, ``delta``, ``delta_calls``, ``rho``, ``accountant``, ``order``, ``neighbors``, ``unit``: as for ``dp.Session``; fixed for good. The accountant is that of the scopes and the lifetime, too.
         per_scope : dict, optional
             A budget for each scope beside the total: ``dict(eps=0.1)``. Every session then names its scope.
         window : str or timedelta, optional
@@ -143,7 +137,7 @@ class Ledger(Answering, Uncopied, NearNames):
             If it can't be written.
         """
         place = place_of(path, "path")
-        if (eps is None) == (rho is None):
+        if (budget.get("eps") is None) == (budget.get("rho") is None):
             raise InputError(
                 "A ledger needs ",
                 Arg("eps"),
@@ -160,13 +154,14 @@ class Ledger(Answering, Uncopied, NearNames):
                 "; without one, eps is for life.",
                 hint=Arg("window", "30d"),
             )
+        accountant = budget.get("accountant") or "union"
         declaration = Declaration(
             FORMAT,
             secrets.token_hex(16),
             write_time(cls._clock()),
             __version__,
-            read_policy(neighbors, unit),
-            read_budget(eps, delta, delta_calls, rho, accountant, order),
+            read_policy(budget),
+            read_budget(budget),
             read_part(per_scope, "per_scope", accountant),
             read_part(lifetime, "lifetime", accountant),
             read_window(window),

@@ -69,9 +69,8 @@ def read_part(given: Any, name: str, accountant: str) -> Budget | None:
             )
     if ("eps" in given) + ("rho" in given) != 1:
         raise InputError(Arg(name, given), " needs eps or rho, one of them.", hint=hint)
-    return read_budget(
-        given.get("eps"), given.get("delta"), given.get("delta_calls"), given.get("rho"), accountant
-    )
+    numbers: Any = given
+    return read_budget(numbers, accountant)
 
 
 def read_window(given: Any) -> int | None:

@@ -15,14 +15,15 @@ from dpframe.errors import Arg, Call, Code, NoSession, wrong_type
 from dpframe.release.release import Release
 from dpframe.session.account import Entry, Receipt, answer_at
 from dpframe.session.current import in_use, opened, outside, stack
-from dpframe.session.session import Session, share
+from dpframe.session.session import Session, sharing
+from dpframe.session.terms import Terms
 
 
 class _Ambient(Session):
     """Where calls go when nobody opened a session: records, has no limit, and says so once."""
 
     def __init__(self) -> None:
-        self._setup(Budget(), Policy())
+        self._setup(Terms(Budget(), Policy(), Limits()))
 
 
 _ambient = _Ambient()
@@ -97,7 +98,7 @@ def part_session(
     budget: Budget, policy: Policy, limits: Limits, payer: Session, receipt: Receipt | None
 ) -> Session:
     """The session of one part of a partition: its cap was charged to ``payer`` when the partition was made."""
-    session = share(budget, policy, limits)
+    session = sharing(Terms(budget, policy, limits))
     session._part = True
     session._paid = [*payer._paid, *(receipt.tickets if receipt is not None else ())]
     return session

@@ -8,9 +8,9 @@ from fractions import Fraction
 from html import escape
 
 from dpframe.accounting.conversion import eps_of_rho
-from dpframe.accounting.events import round_up
+from dpframe.accounting.events import Cost, round_up
 from dpframe.accounting.filter import Budget, State
-from dpframe.errors import number, show
+from dpframe.errors import show
 from dpframe.planning.plan import Plan
 from dpframe.session.account import Account, Entry
 
@@ -182,12 +182,11 @@ def _promised(budget: Budget) -> tuple[Fraction, Fraction]:
 
 
 def _technically(budget: Budget, eps: Fraction, delta: Fraction) -> str:
+    promised = Cost(eps, delta).text(" = ", zeros=True)
     if budget.eps is not None:
-        return f"Technically: eps = {show(eps)}, delta = {show(delta)}"
-    calls = f", delta_calls = {show(budget.delta_calls)}" if budget.delta_calls else ""
-    if (budget.rho or 0) > _MUCH:
-        return f"Technically: {_rho(budget.rho)}{calls}"
-    return f"Technically: {_rho(budget.rho)}{calls}; that is eps = {show(eps)} at delta = {show(delta)}"
+        return f"Technically: {promised}"
+    technically = f"Technically: {budget.text(' = ')}"
+    return technically if (budget.rho or 0) > _MUCH else f"{technically}; that is {promised}"
 
 
 def _above(factor: float) -> str:
@@ -319,17 +318,14 @@ def _total(session: Account) -> str:
 
 
 def _used(budget: Budget, state: State, window: str = "") -> str:
-    spent = budget.spent(state)
-    used = _rho(spent.rho) if budget.eps is None and budget.rho else f"eps = {show(spent.eps)}"
+    in_rho = budget.eps is None and not budget.unlimited
+    used, whole = (
+        Cost(None if in_rho else c.eps, rho=c.rho).text(" = ") for c in (budget.spent(state), budget)
+    )
     if budget.unlimited:
         return f"{used} has been used, of no limit."
-    whole = _rho(budget.rho) if budget.eps is None else f"eps = {show(budget.eps)}"
     until = f" until earlier charges are {window} old" if window else ""
     return f"{used} of {whole} has been used. Once it is used up, nothing new is released{until}."
-
-
-def _rho(x: Fraction | None) -> str:
-    return f"rho = {number(x or Fraction(0))}"
 
 
 def _not_promised() -> str:

@@ -262,7 +262,7 @@ def test_a_ledger_is_made_shown_checked_and_exported(folder, capsys):
     assert made.endswith(f"head {head.sequence} {head.hash}\n")
     assert cli.main(["ledger", "show", path]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert shown[1] == f"total: spent eps=0 delta=0 rho=0, left eps=1/3 delta=5e-07 rho={rho:.6g}"
+    assert shown[1] == f"total: spent eps=0, delta=0, rho=0; left eps=1/3, delta=5e-07, rho={rho:.6g}"
     assert shown[2:] == ["charges: 0", f"head: {head.sequence} {head.hash}"]
     assert cli.main(["ledger", "verify", path]) == 0
     assert capsys.readouterr().out == f"whole: 0 charges, head {head.sequence} {head.hash}\n"

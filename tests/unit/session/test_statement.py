@@ -58,7 +58,7 @@ def test_delta_rho_and_large_budgets_in_words():
     assert "protects nobody in practice" in flat(stated(eps=15))
     assert "(Technically: eps = 15, delta = 0.)" in stated(eps=15)
     rho = flat(stated(rho=0.5))
-    assert "(Technically: rho = 0.5; that is eps = 5.22153 at delta = 1e-06.)" in rho
+    assert "(Technically: rho = 0.5; that is eps = 5.22153, delta = 1e-06.)" in rho
     assert f"{odds(Fraction(5.221534).limit_denominator(10**6))} times" in rho
 
 

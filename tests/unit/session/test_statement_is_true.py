@@ -106,7 +106,7 @@ def test_a_budget_in_rho_is_put_into_odds_that_hold(rho, calls):
     mu = math.sqrt(2 * rho)
     for (odds, _, chance), steps in zip(exceeding(text), (1, 2), strict=True):
         assert beyond(steps * mu, odds) + (calls or 0) <= chance
-    eps, delta = map(float, re.search(r"eps = ([\d.]+) at delta = ([\de.-]+)\.", text).groups())
+    eps, delta = map(float, re.search(r"that is eps = ([\d.]+), delta = ([\de.-]+)\.", text).groups())
     assert analytic_delta(1 / mu, eps * (1 - 1e-5)) + (calls or 0) <= delta
 
 
