@@ -115,7 +115,7 @@ def run(
     wanted = sorted(_OF) if figures is None else list(figures)
     for f in wanted:
         if f not in _OF:
-            raise InputError(f"There is no figure {typed(f)} here. Hint: of {', '.join(map(str, _OF))}")
+            raise InputError(f"There is no figure {typed(f)} here.", hint=f"of {', '.join(map(str, _OF))}")
     tasks: list[Task] = [
         (f, part, SIZES[size]) for f in wanted for part in getattr(import_module(_OF[f]), f"parts_{f}")()
     ]

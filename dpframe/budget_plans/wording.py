@@ -6,6 +6,7 @@ would type them: ``bounds=(0, 100)`` is ``bounds = [0, 100]`` in a file, ``eps=0
 
 from __future__ import annotations
 
+import datetime as dt
 import inspect
 import shlex
 from fractions import Fraction
@@ -114,6 +115,8 @@ def toml(value: object, depth: int = 4) -> str:
         return f"[{', '.join(toml(v, depth - 1) for v in value)}]" if len(value) <= 5 else "[...]"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, dt.date):
+        return value.isoformat()
     if isinstance(value, Call):
         return "[...]"  # what Python would compute is typed in a file
     said = typed(value)

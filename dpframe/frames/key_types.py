@@ -8,13 +8,14 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 
-from dpframe.errors import Arg, InputError, did_you_mean
+from dpframe.errors import Arg, Call, Hint, InputError, InPython, did_you_mean
 from dpframe.frames.cells import NoIdentity, as_key
 from dpframe.frames.columns import Column, Ticks
 
@@ -241,23 +242,28 @@ def _period_ordinal(column: Column, v: Any) -> int | None:
 
 
 def _unfit(column: Column, v: Any) -> InputError:
-    line = {
-        "int": "keys=[1, 2, 3]",
-        "float": "keys=[0.5, 1.0]",
-        "bool": "keys=[True, False]",
-        "string": "keys=['a', 'b']",
-        "enum": "keys='declared'",
-        "date": "keys=[datetime.date(2026, 1, 31)] or keys=['2026-01-31']",
-        "datetime": "keys=[datetime.datetime(2026, 1, 31, 12)] (with tzinfo if the column has a time zone)",
-        "period": "keys=['2026-01', '2026-02'] or pd.Period values of the column's frequency",
-        "decimal": "keys=[Decimal('1.50')]",
-        "interval": "keys=list(pd.IntervalIndex.from_breaks([0, 18, 65])), with the edges that you gave to pd.cut",
-        "categorical": "keys=list(pd.IntervalIndex.from_breaks([0, 18, 65])) for pd.cut, else the categories' values",
-        "duration": "keys=[datetime.timedelta(days=1)]",
-    }.get(column.kind, "keys=[...]")
+    keys, cut = partial(Arg, "keys"), Call("list", Call("pd.IntervalIndex.from_breaks", [0, 18, 65]))
+    hints: dict[str, Hint] = {
+        "int": keys([1, 2, 3]),
+        "float": keys([0.5, 1.0]),
+        "bool": keys([True, False]),
+        "string": keys(["a", "b"]),
+        "enum": keys("declared"),
+        "date": (keys([dt.date(2026, 1, 31)]), " or ", keys(["2026-01-31"])),
+        "datetime": (
+            keys([dt.datetime(2026, 1, 31, 12)]),
+            " (with tzinfo if the column has a time zone)",
+        ),
+        "period": (keys(["2026-01", "2026-02"]), InPython(" or pd.Period values of the column's frequency")),
+        "decimal": InPython("keys=[Decimal('1.50')]"),
+        "interval": (keys(cut), ", with the edges that you gave to pd.cut"),
+        "categorical": (keys(cut), " for pd.cut, else the categories' values"),
+        "duration": InPython("keys=[datetime.timedelta(days=1)]"),
+    }
     return InputError(
         f"The key {v!r} ({type(v).__name__}) does not fit {column.name!r}, which is {column.text}; no row could"
-        f" match it exactly. Hint: {line}"
+        " match it exactly.",
+        hint=hints.get(column.kind, keys([...])),
     )
 
 

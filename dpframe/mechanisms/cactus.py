@@ -32,7 +32,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpframe.errors import MechanismError, show
+from dpframe.errors import Arg, MechanismError, show
 from dpframe.mechanisms import fitting
 from dpframe.mechanisms.base import Floats, Norm, Shown, Target
 from dpframe.mechanisms.table import TableNoise
@@ -67,18 +67,19 @@ class Cactus(Shown):
         eps, delta = approximate(self.name, sensitivity, target)
         if not LEAST_EPS * (1 - _NEAR) <= eps <= LARGEST_EPS * (1 + _NEAR):
             raise MechanismError(
-                f"cactus is made for eps from 0.1 to 10 for a number; it was asked for {show(eps)}."
-                f" Hint: mechanism='{'laplace' if eps < 1 else 'staircase'}'."
+                f"cactus is made for eps from 0.1 to 10 for a number; it was asked for {show(eps)}.",
+                hint=Arg("mechanism", "laplace" if eps < 1 else "staircase"),
             )
         if not LEAST_DELTA * (1 - _NEAR) <= delta <= LARGEST_DELTA * (1 + _NEAR):
             raise MechanismError(
-                f"cactus is made for delta from 1e-6 to 0.1 for a number; it was asked for {float(delta):.3g}."
-                " Hint: mechanism='staircase' or 'multi_gaussian'."
+                f"cactus is made for delta from 1e-6 to 0.1 for a number; it was asked for {float(delta):.3g}.",
+                hint=(Arg("mechanism", "staircase"), " or 'multi_gaussian'"),
             )
         if sensitivity > MOST_STEPS:
             raise MechanismError(
                 f"cactus lives on a coarse grid of at most {MOST_STEPS} steps to a sensitivity, not"
-                f" {float(sensitivity):g}. Hint: mechanism='laplace'."
+                f" {float(sensitivity):g}.",
+                hint=Arg("mechanism", "laplace"),
             )
         return _certified(math.ceil(sensitivity), target, self.loss)
 
@@ -93,7 +94,8 @@ def _certified(steps: int, target: Target, loss: Loss) -> TableNoise:
         if half is not None and float(fitting.deltas(half, eps, range(1, steps + 1)).max()) <= goal:
             return fitting.table(half, steps / eps, target, steps, "cactus")
     raise MechanismError(
-        f"cactus found no law that it can certify at eps={eps:.6g}, delta={delta:.6g}. Hint: mechanism='staircase'."
+        f"cactus found no law that it can certify at eps={eps:.6g}, delta={delta:.6g}.",
+        hint=Arg("mechanism", "staircase"),
     )
 
 

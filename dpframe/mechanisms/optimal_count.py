@@ -23,7 +23,7 @@ from fractions import Fraction
 
 from dpframe.accounting.conversion import pure_rho
 from dpframe.accounting.events import Event
-from dpframe.errors import MechanismError
+from dpframe.errors import Arg, MechanismError
 from dpframe.mechanisms.base import Norm, Shown, Target
 from dpframe.mechanisms.certificate import certified
 from dpframe.mechanisms.table import TableNoise
@@ -55,8 +55,8 @@ def request(name: str, sensitivity: Fraction, target: Target) -> Request:
     asked, delta = approximate(name, sensitivity, target)
     if not _LEAST_DELTA <= delta < 1:
         raise MechanismError(
-            f"{name} can't be had at delta={float(delta):.3g}; its share of delta lies in [1e-18, 1)."
-            " Hint: delta=1e-6, or mechanism='laplace'."
+            f"{name} can't be had at delta={float(delta):.3g}; its share of delta lies in [1e-18, 1).",
+            hint=(Arg("delta", 1e-6), ", or ", Arg("mechanism", "laplace")),
         )
     eps = min(asked, _LARGEST_EPS)
     eps -= min(eps / 1024, eps / 2**32 + Fraction(1, 2**38))
@@ -67,8 +67,8 @@ def request(name: str, sensitivity: Fraction, target: Target) -> Request:
 def check_length(name: str, steps: int) -> None:
     if steps >= LONGEST:
         raise MechanismError(
-            f"{name} would need a table of {steps} steps; at most {LONGEST} are made."
-            " Hint: ask for a larger eps or delta, or mechanism='laplace'."
+            f"{name} would need a table of {steps} steps; at most {LONGEST} are made.",
+            hint=("ask for a larger eps or delta, or ", Arg("mechanism", "laplace")),
         )
 
 
@@ -106,7 +106,8 @@ class OptimalCount(Shown):
         if sensitivity > 1:
             raise MechanismError(
                 f"optimal_count is a law for numbers that move by exactly 1 step, as counts do; this one moves by"
-                f" {float(sensitivity):g}. Hint: mechanism='staircase', 'tulap' or 'laplace'."
+                f" {float(sensitivity):g}.",
+                hint=(Arg("mechanism", "staircase"), ", 'tulap' or 'laplace'"),
             )
         r = request(self.name, sensitivity, target)
         one = 1 << FINE

@@ -165,3 +165,14 @@ def test_numbers_keep_the_digits_that_were_typed():
     assert exactly(Fraction(1, 3)) == "1/3"
     assert typed(10**5000).startswith("about 2**")
     assert typed(1e-6) == "1e-6"
+
+
+def test_hints_of_keys_and_of_mechanisms_are_what_a_file_holds():
+    df = pl.DataFrame({"d": [1]}, schema={"d": pl.Date})
+    with pytest.raises(dp.InputError) as caught:
+        df.dp.plan.groupby("d", keys=[1]).count(eps=1)
+    assert str(caught.value).endswith("Hint: keys=[datetime.date(2026, 1, 31)] or keys=['2026-01-31']")
+    assert IN_FILE.message(caught.value).endswith("Hint: keys = [2026-01-31] or keys = ['2026-01-31']")
+    with pytest.raises(dp.MechanismError) as refused:
+        df.dp.plan.count(eps=20, delta=1e-6, mechanism="cactus")
+    assert IN_FILE.message(refused.value).endswith("Hint: mechanism = 'staircase'")
