@@ -81,6 +81,7 @@ def lay_out(
     form: str,
     missing_cell: bool,
     fold: int | None,
+    most: int = MOST_STEPS,
 ) -> tuple[Layout, Measure | None]:
     """The coordinates of a family from number ``start``, and what the engine adds up for them.
 
@@ -90,27 +91,30 @@ def lay_out(
         Of a "column": what its questions need, and whether the rows in which it is missing are counted too.
     fold : int or None
         How many rows of one unit may count, when rows are scaled down.
+    most : int
+        The largest number of steps that a row may add to a cell.
     """
+    few = min(FEW_STEPS, 1 << (most.bit_length() - 1) // 2)
     if family.kind in ("units", "rows"):
         return (units_layout if family.kind == "units" else rows_layout)(start), None
     if family.kind in ("vector", "vectors"):
         return _vector(family, start)
     if family.kind == "column":
-        return _column(family, start, types, form, missing_cell, fold)
+        return _column(family, start, types, form, missing_cell, fold, most)
     pairs = list(zip(family.columns, family.bounds))
     if family.kind == "weighted":
         (x, bounds), (w, heavy) = pairs
         assert bounds is not None
         assert heavy is not None
-        grid = make_grid(types[x], *bounds, fold=fold, most=FEW_STEPS)
-        weights = make_grid(types[w], Fraction(0), heavy[1], fold=fold, most=FEW_STEPS)
+        grid = make_grid(types[x], *bounds, fold=fold, most=few)
+        weights = make_grid(types[w], Fraction(0), heavy[1], fold=fold, most=few)
         both = (make_axis(w, heavy, weights), make_axis(x, bounds, grid))
         return weighted_layout(start, grid, weights), Measure(both, ((0,), (0, 1)))
     chosen = [pairs[i] for i in dict.fromkeys(family.of)]
     for c, b in chosen:
         _check_squares(c, b)
     others = [Axis(c) for c, _ in pairs if c not in [name for name, _ in chosen]]
-    grids = [make_grid(types[c], *b, fold=fold, most=FEW_STEPS) for c, b in chosen if b is not None]
+    grids = [make_grid(types[c], *b, fold=fold, most=few) for c, b in chosen if b is not None]
     axes = tuple(make_axis(c, b, g) for (c, b), g in zip(chosen, grids) if b is not None)
     if family.kind == "spread":
         layout = replace(triple_layout(start, grids[0], missing_cell=False), kind="spread")
@@ -125,13 +129,15 @@ def _column(
     form: str,
     missing_cell: bool,
     fold: int | None,
+    most: int,
 ) -> tuple[Layout, Measure]:
     name, bounds = family.columns[0], family.bounds[0]
     if bounds is None:
         return present_layout(start, missing_cell=missing_cell), Measure((Axis(name),))
     if form == "triple":
         _check_squares(name, bounds)
-    most = FEW_STEPS if form == "triple" else MOST_STEPS
+    if form == "triple":
+        most = min(FEW_STEPS, 1 << (most.bit_length() - 1) // 2)
     grid = make_grid(types[name], *bounds, sum_alone=form == "sum", fold=fold, most=most)
     axes = (make_axis(name, bounds, grid),)
     if form in ("sum", "centred"):

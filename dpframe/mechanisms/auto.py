@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, cast
 
-from dpframe.accounting.events import Event, repeat
+from dpframe.accounting.events import Event, compose, repeat
 from dpframe.errors import MechanismError
 from dpframe.mechanisms import certificate
 from dpframe.mechanisms.base import Mechanism, Noise, Target, checked_scale, sqrt_up
@@ -16,7 +16,7 @@ from dpframe.mechanisms.coarse import STEPS, Coarse
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.gaussian_classic import GaussianClassic
-from dpframe.mechanisms.laplace import Laplace
+from dpframe.mechanisms.laplace import DiscreteLaplace, Laplace
 from dpframe.mechanisms.registry import built_in
 from dpframe.mechanisms.registry import mechanism as find_mechanism
 from dpframe.mechanisms.staircase import Staircase
@@ -134,11 +134,28 @@ def _calibrate(
     mech: Mechanism, sensitivities: Sequence[tuple[int, int]], moving: int, target: Target
 ) -> list[Noise]:
     p = len(sensitivities)
-    noises = []
-    for l1, l2sq in sensitivities:
-        size = Fraction(p * l1) if mech.norm == "L1" else sqrt_up(Fraction(p * l2sq))
-        noises.append(mech.calibrate(size, moving, target))
-    return noises
+    if mech.norm == "L1":
+        each = part_of(target, p)
+        return [mech.calibrate(Fraction(l1), moving, each) for l1, _ in sensitivities]
+    return [mech.calibrate(sqrt_up(Fraction(p * l2sq)), moving, target) for _, l2sq in sensitivities]
+
+
+def part_of(target: Target, parts: int) -> Target:
+    """An equal part of eps or rho, and of delta."""
+    eps, rho = (None if x is None else x / parts for x in (target.eps, target.rho))
+    return Target(eps, target.delta / parts, rho)
+
+
+def cost(choice: Choice) -> Event:
+    """What the noises of all parts cost together.
+
+    Privacy: a part with Laplace noise is (target/p)-DP by itself, so p of them compose by addition: of p times eps/p that
+    is eps, and rho = eps*tanh(eps/2p). Any other noise claims its event for the whole vector.
+    """
+    events = tuple(n.event for n in choice.noises)
+    if not all(isinstance(n, DiscreteLaplace) for n in choice.noises):
+        return worst(events)
+    return repeat(events[0], len(events)) if len(set(events)) == 1 else compose(events)
 
 
 def _one_by_one(mech: Mechanism, furthest: int, moving: int, target: Target, own: bool) -> Noise:

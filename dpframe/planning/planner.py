@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
-
-import numpy as np
 
 from dpframe.accounting.conversion import pure_rho
 from dpframe.accounting.events import Event, compose
 from dpframe.accounting.policy import Policy
 from dpframe.errors import Arg, Call, InputError
-from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
-from dpframe.frames.contract import Bounding, Measure, require
-from dpframe.layout.answers import Linear
-from dpframe.layout.families import ROWS, UNITS, Family, bins_layout, distinct_layout, lay_out, widest
-from dpframe.layout.layouts import Layout
-from dpframe.mechanisms.auto import Asked, choose, worst
+from dpframe.frames.contract import require
+from dpframe.layout.families import UNITS
 from dpframe.mechanisms.base import Target
-from dpframe.mechanisms.choosers import Reach
-from dpframe.mechanisms.thresholds import KeySelection, Threshold, least_threshold, per_key_delta
+from dpframe.mechanisms.thresholds import KeySelection, per_key_delta
 from dpframe.planning.bounding import make_bounding
-from dpframe.planning.pieces import ChoicePiece, Output, Part, Piece, index_of
+from dpframe.planning.draft import Draft
+from dpframe.planning.pieces import ChoicePiece, Output, Part, index_of
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import Request, by_target, check_numbers, grouping, output_names
+from dpframe.planning.split import add_split
 from dpframe.statistics.base import Aggregate
 
-COUNTING = ("rows", "block", "present")  # layouts that hold a number of rows
 NOTHING = Event(Fraction(0), Fraction(0), Fraction(0))
 
 
@@ -49,7 +43,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     InputError, MechanismError
         Before anything is spent, from parameters and schema alone.
 
-    Privacy: :meth:`Planner.add_sums` and :meth:`Planner.add_choice` say what the noise is for. Aggregates with
+    Privacy: :func:`~dpframe.planning.split.add_split` and :meth:`Planner.add_choice` say what the noise is for. Aggregates with
     epsilons of their own are planned one after another, and their costs compose by addition.
     """
     types: dict[Hashable, Column] = {}
@@ -110,32 +104,8 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     )
 
 
-class Planner:
-    """A plan in the making: the parts, pieces and outputs of one group of aggregates after another."""
-
-    def __init__(
-        self,
-        request: Request,
-        types: Mapping[Hashable, Column],
-        policy: Policy,
-        bounding: Bounding | None,
-        *,
-        several: bool,
-    ) -> None:
-        self.request, self.types, self.policy, self.bounding = request, types, policy, bounding
-        self.several = several
-        self.rows = bounding.rows if bounding else 1
-        self.groups = (bounding.groups or 1) if bounding else 1
-        self.fold = self.rows * self.groups if bounding else None
-        self.rows_are_units = bounding is not None and bounding.rows == 1
-        self.by_units = self.rows > 1 and request.limits.threshold != "rows"
-        self.parts: list[Part] = []
-        self.pieces: list[Piece | ChoicePiece] = []
-        self.measures: list[Measure] = []
-        self.tallies: list[Tally] = []
-        self.outputs: list[Output] = []
-        self.events: list[Event] = []
-        self.threshold: Threshold | None = None
+class Planner(Draft):
+    """Plans one group of aggregates after another."""
 
     def add(self, group: Sequence[Aggregate], target: Target, *, thresholded: bool) -> None:
         """Plan the aggregates that share ``target``: sums get noise together, each choice is drawn by itself.
@@ -145,7 +115,7 @@ class Planner:
         """
         choices = [a for a in group if a.chosen]
         sums = [a for a in group if not a.chosen]
-        parts = len(self._lay_out(sums, thresholded)) if choices else 1
+        parts = len(self.fork().lay_split(sums, thresholded)) if choices else 1
         total = parts + len(choices)
 
         def share(part: int) -> Target:
@@ -154,7 +124,7 @@ class Planner:
 
         first = len(self.parts)
         if parts:
-            self.add_sums(sums, share(parts) if choices else target, thresholded=thresholded)
+            add_split(self, sums, share(parts) if choices else target, thresholded=thresholded)
         for a in choices:
             self.add_choice(a, share(1))
         if choices:
@@ -171,10 +141,9 @@ class Planner:
         chooser's event is what all of this costs; nothing else of the target is spent.
         """
         alone = all(x.chosen for x in self.request.aggregates)
-        reach = Reach(self.policy.replace, self.several, self.rows, self.groups)
         selection = a.selection(
             self.types,
-            reach,
+            self.reach,
             target,
             self.request.mechanism,
             fold=self.fold,
@@ -182,82 +151,13 @@ class Planner:
             alone=alone,
         )
         chooser, part = selection.chooser, len(self.parts)
-        tally = 0 if selection.tally is None else self._tally(selection.tally)
-        sums = tuple((coordinate, self._measure(measure)) for coordinate, measure in selection.sums)
+        tally = 0 if selection.tally is None else self.tally(selection.tally)
+        sums = tuple((coordinate, self.measure(measure)) for coordinate, measure in selection.sums)
         moved, layout = chooser.sensitivity, selection.layout(len(self.pieces))
         self.parts.append(Part(layout, a.column, moved, moved**2, chooser.mechanism, 1, chooser.event))
         self.pieces.append(ChoicePiece(tally, chooser, part, sums))
         self.outputs += [Output(n, a, answer, part) for n, answer in zip(a.names, a.answers([layout]))]
         self.events.append(chooser.event)
-
-    def add_sums(self, group: Sequence[Aggregate], target: Target, *, thresholded: bool) -> None:
-        """Size the noise of all sums of ``group``, and append their pieces, parts, outputs and cost.
-
-        Parameters
-        ----------
-        group : aggregates that share the target
-        target : Target
-            What all of them together may cost.
-        thresholded : bool
-            Whether groups are found, and this call's noise decides which of them are released.
-
-        Privacy.
-
-        *What moves.* The aggregates are laid out as families, one part each (:func:`dpframe.layout.families.lay_out`):
-        everything asked of one column within one pair of bounds is read from the same noisy integers, which costs
-        nothing more (post-processing). A part's ``move`` says how far one protected unit moves it, in steps: R rows in
-        each of L0 groups under add_remove (a row unit: 1 and 1, whatever the number of groups, which are disjoint);
-        under replace_one the old rows go and the new ones come, in place or into other groups, so up to twice as
-        far, and never 0 (:mod:`dpframe.layout.sensitivity`). R, L0 are enforced by the engine inside the release.
-
-        *How eps is split.* Divided by its own L1 (its L2), each of p parts moves by 1, the p of them together by p
-        (by sqrt(p)). So the noise of every part is calibrated to the whole target at p times its L1 (sqrt(p) times its
-        L2): with Laplace noise each part has eps/p. That holds for vectors by theorem for the laws that
-        ``mechanisms.auto`` counts among VECTOR_LAWS. Any other law covers one coordinate: then ``moving``
-        coordinates (all that one unit can move, over its groups) get target/moving each, and all of them are charged.
-
-        *What a draw covers.* Every coordinate of every group, empty ones too, has a draw of its own; a part's noise
-        covers the move of all its coordinates in all groups together.
-
-        *What is charged.* The worst event of the parts' noises: each of them claims it for the whole vector. Where
-        groups are found, noise with delta may use half of it, and the threshold costs the rest (:meth:`_threshold`).
-        """
-        laid = self._lay_out(group, thresholded)
-        layouts = [layout for layout, _, _ in laid]
-        replacing, grouped, rows = self.policy.replace, self.several, self.rows
-        sensitivities = tuple(
-            x.move.sensitivity(replace=replacing, grouped=grouped, rows=rows, groups=self.groups)
-            for x in layouts
-        )
-        furthest = tuple(x.move.furthest(replace=replacing, rows=rows) for x in layouts)
-        moving = self.groups * sum(x.moving(replace=replacing, grouped=grouped, rows=rows) for x in layouts)
-        for_noise = replace(target, delta=target.delta / 2) if thresholded else target
-        if target.rho is not None:
-            for_noise = replace(target, delta=Fraction(0))
-        law = self.request.auto if self.request.mechanism == "auto" else self.request.mechanism
-        asked = Asked(sensitivities, furthest, moving, for_noise, thresholded)
-        choice = choose(law, asked, self.request.loss)
-        event = worst([n.event for n in choice.noises])
-        first = len(self.parts)
-        numbers: dict[Family, int] = {}
-        for (layout, measure, family), (l1, l2sq), noise in zip(laid, sensitivities, choice.noises):
-            part = numbers[family] = len(self.parts)
-            label = family.columns[0] if len(family.columns) == 1 else family.label
-            self.parts.append(
-                Part(layout, label or None, l1, l2sq, choice.mechanism, len(laid), event, choice.runner_up)
-            )
-            self.pieces += [Piece(c, measure, noise, part) for c in layout.coordinates]
-        laws: list[Any] = [p.noise for p in self.pieces]
-        for a in group:
-            if not self._counts_rows(a):
-                where = [numbers[_joined(f, numbers)] for f in a.families(self.types)]
-                answers = [x.calibrated(laws) for x in a.answers([self.parts[i].layout for i in where])]
-                part_of = [self.pieces[x.coordinates()[0]].part for x in answers]
-                self.outputs += [Output(n, a, x, i) for n, x, i in zip(a.names, answers, part_of)]
-        self._count_rows(group, layouts, first)
-        if thresholded:
-            event = self._threshold(group, layouts, event, target.delta)
-        self.events.append(event)
 
     def select_keys(self, target: Target) -> KeySelection:
         """How keys alone are released; charged as an (eps, delta) event.
@@ -272,122 +172,3 @@ class Planner:
         many = self.groups * (2 if self.policy.replace else 1)
         self.events.append(Event(target.eps, target.delta, pure_rho(target.eps)))
         return KeySelection(target.eps / many, per_key_delta(target.delta, many))
-
-    def _threshold(
-        self, group: Sequence[Aggregate], laid: list[Layout], event: Event, delta: Fraction
-    ) -> Event:
-        """Threshold the first layout that counts, and add what the keys cost.
-
-        Privacy: a law without delta leaves all of delta to the keys, another half of it.
-        """
-        keys_delta = delta - event.delta
-        rows = any(self._counts_rows(a) for a in group)
-        if self.by_units:
-            layout = next(x for x in laid if x.kind == "units")
-            terms, most, counted = layout.rows, 1, self.policy.unit_name
-        else:
-            holders = [x for x in laid if self._holds_rows(x)]
-            layout = min(holders, key=lambda x: len(x.coordinates)) if rows else holders[0]
-            terms = layout.rows if rows else layout.present
-            units = any(self._counts_rows(a) and not a.counts_rows for a in group)
-            most, counted = self.rows * layout.row, self.policy.unit_name if units else "row"
-        where = tuple(i for i, _ in terms)
-        noise: Any = self.pieces[where[0]].noise
-        least = least_threshold(noise, len(where), most, per_key_delta(keys_delta, self.groups))
-        self.threshold = Threshold(where, least, layout.row, counted, keys_delta)
-        return compose((event, Event(Fraction(0), keys_delta, Fraction(0), kind="keys")))
-
-    def _counts_rows(self, a: Aggregate) -> bool:
-        """Whether any layout that holds the number of rows answers it.
-
-        Privacy: where one row of a unit counts in a group, rows and units are the same number, and one noise is
-        enough for both; the engine keeps that one row.
-        """
-        return a.counts_rows or (self.rows_are_units and a.families(self.types) == (UNITS,))
-
-    def _holds_rows(self, layout: Layout) -> bool:
-        return layout.kind in COUNTING or (self.rows_are_units and layout.kind == "units")
-
-    def _count_rows(self, group: Sequence[Aggregate], laid: list[Layout], first: int) -> None:
-        """count(): the mean of all layouts that hold the number of rows, weighted by 1/(number of noises)."""
-        counts = [a for a in group if self._counts_rows(a)]
-        if not counts:
-            return
-        holders = [(first + i, x) for i, x in enumerate(laid) if self._holds_rows(x)]
-        total = sum(Fraction(1, len(x.coordinates)) for _, x in holders)
-        terms = tuple((i, c / len(x.coordinates) / total) for _, x in holders for i, c in x.rows)
-        answer = Linear(terms, integer=True)
-        self.outputs += [Output(a.names[0], a, answer, holders[0][0]) for a in counts]
-
-    def _lay_out(self, group: Sequence[Aggregate], thresholded: bool) -> list[tuple[Layout, int, Family]]:
-        """Decide the layout of every family, and number its coordinates."""
-        families: dict[Family, list[str]] = {}
-        counts = [a for a in group if self._counts_rows(a)]
-        asked = [(f, a.form) for a in group if not self._counts_rows(a) for f in a.families(self.types)]
-        for family, form in asked:
-            if not _presence(family):
-                families.setdefault(family, []).append(form)
-        for family, _ in asked:
-            if _presence(family):
-                families.setdefault(_joined(family, families), []).append("present")
-        rows = bool(counts)
-        counting = rows or (thresholded and not self.by_units)
-        forms = {f: widest(x) for f, x in families.items() if f.kind == "column"}
-        if counting and forms and all(x in ("sum", "centred") for x in forms.values()):
-            # No family holds a count yet. Widening one to a block is cheaper than a piece more.
-            forms[min(forms, key=_widening_loss)] = "block"
-        if counting and not forms:
-            families[ROWS if all(a.counts_rows for a in counts) else UNITS] = []
-        if thresholded and self.by_units:
-            families.setdefault(UNITS, [])
-        start, laid = len(self.pieces), []
-        for family in families:
-            if family.tally is not None:
-                layout = bins_layout(start, family.dims)
-                if family.kind == "distinct":
-                    layout = distinct_layout(start, once=self.policy.unit == family.columns)
-                laid.append((layout, self._tally(family.tally), family))
-                start += 1
-                continue
-            missing_cell = rows and family.kind == "column" and self.types[family.columns[0]].nullable
-            layout, measure = lay_out(
-                family,
-                start,
-                self.types,
-                form=forms.get(family, ""),
-                missing_cell=missing_cell,
-                fold=self.fold,
-            )
-            laid.append((layout, -1 if measure is None else self._measure(measure), family))
-            start += len(layout.coordinates)
-        return laid
-
-    def _tally(self, t: Tally) -> int:
-        if t not in self.tallies:
-            self.tallies.append(t)
-        return self.tallies.index(t)
-
-    def _measure(self, m: Measure) -> int:
-        if m not in self.measures:
-            self.measures.append(m)
-        return self.measures.index(m)
-
-
-def _presence(family: Family) -> bool:
-    """Whether it only counts the cells of a column that are there."""
-    return family.kind == "column" and family.bounds[0] is None
-
-
-def _joined(family: Family, families: Iterable[Family]) -> Family:
-    """The family that answers ``family``: the count of a column comes with anything measured of it."""
-    if not _presence(family):
-        return family
-    same = (f for f in families if f.kind == "column" and f.columns == family.columns)
-    return next(same, family)
-
-
-def _widening_loss(family: Family) -> float:
-    assert family.bounds[0] is not None
-    low, high = map(float, family.bounds[0])
-    scale = max(abs(low), abs(high))
-    return float(np.hypot(low / scale, high / scale))

@@ -52,14 +52,14 @@ NOISE_FAULTS = (
     ),
     Fault(
         "max_groups is not in the noise",
-        "planning/planner.py",
+        "planning/draft.py",
         "self.groups = (bounding.groups or 1) if bounding else 1",
         "self.groups = 1",
         UNITS,
     ),
     Fault(
         "rows of a unit are not in the noise",
-        "planning/planner.py",
+        "planning/draft.py",
         "self.rows = bounding.rows if bounding else 1",
         "self.rows = 1",
         UNITS,
@@ -334,8 +334,8 @@ NOISE_FAULTS = (
     # ---- keys that nobody listed ----
     Fault(
         "delta of found keys is not charged",
-        "planning/planner.py",
-        'return compose((event, Event(Fraction(0), keys_delta, Fraction(0), kind="keys")))',
+        "planning/split.py",
+        'return compose((event, Event(Fraction(0), delta, Fraction(0), kind="keys")))',
         "return event",
         UNKNOWN,
     ),
@@ -355,7 +355,7 @@ NOISE_FAULTS = (
     ),
     Fault(
         "the threshold of a sum of draws is that of one draw",
-        "planning/planner.py",
+        "planning/split.py",
         "least = least_threshold(noise, len(where), most,",
         "least = least_threshold(noise, 1, most,",
         UNKNOWN,
@@ -376,7 +376,7 @@ NOISE_FAULTS = (
     ),
     Fault(
         "units of several rows are counted by their rows",
-        "planning/planner.py",
+        "planning/draft.py",
         "self.rows_are_units = bounding is not None and bounding.rows == 1",
         "self.rows_are_units = bounding is not None",
         ("unit/planning/test_one_row_units.py",),
