@@ -146,7 +146,11 @@ class LinearGaussian(Joint):
     def factor(self, level: float) -> float:
         """Sums of rounded Gaussians have their variances; laws that are mostly 0 need more, as each of them alone."""
         normal = NormalDist().inv_cdf((1 + level) / 2)
-        alone = [self._rows, *(self._presence for b in self.blocks if b.missing), *map(self._centred, self.blocks)]
+        alone = [
+            self._rows,
+            *(self._presence for b in self.blocks if b.missing),
+            *map(self._centred, self.blocks),
+        ]
         return max(normal, *(x.interval(level) / x.std for x in alone))
 
     def tail(self, form: Form, least: int) -> float:
@@ -261,7 +265,9 @@ def _alternating(law: RoundedGaussian) -> float:
     return float(law.pmf(0) + 2 * np.sum((-1.0) ** k * law.pmf(k)))
 
 
-def calibrate(blocks: tuple[Block, ...], m: Map, target: Target, reach: Reach | None = None) -> LinearGaussian:
+def calibrate(
+    blocks: tuple[Block, ...], m: Map, target: Target, reach: Reach | None = None
+) -> LinearGaussian:
     """The noise of the map ``m`` for blocks of one cell each that are added up in one pass over the same rows.
 
     Raises
@@ -280,7 +286,9 @@ def calibrate(blocks: tuple[Block, ...], m: Map, target: Target, reach: Reach | 
     if move <= 0:
         raise MechanismError("The Gaussian of a row was asked for noise for no row.")
     moving = reach.groups * (1 + sum(1 + b.missing for b in blocks))
-    one = Gaussian().calibrate(_UNIT, moving, target)  # at so many steps to the sensitivity that no least scale is met
+    one = Gaussian().calibrate(
+        _UNIT, moving, target
+    )  # at so many steps to the sensitivity that no least scale is met
     sigma = Fraction(float_up(move * one.sigma / _UNIT))
     fine = max(b.steps for b in blocks)
     most = max(sigma * fine, sigma * fine / m.lam, _KAPPA * sigma / m.beta, fine * sigma / m.beta)
@@ -299,7 +307,9 @@ def maps(blocks: tuple[Block, ...]) -> Iterator[Map]:
     error of the number of rows); where blocks may be missing beta**2 of 1/4 to 4 and kappa of 0, 1/2, 3/4 and 1.
     """
     c = len(blocks)
-    squares = sorted({*(math.sqrt(c) * 2.0 ** (i / 2 - 2) for i in range(9)), *(c * 2.0 ** (i / 2) for i in range(-2, 5))})
+    squares = sorted(
+        {*(math.sqrt(c) * 2.0 ** (i / 2 - 2) for i in range(9)), *(c * 2.0 ** (i / 2) for i in range(-2, 5))}
+    )
     missing = any(b.missing for b in blocks)
     for square in squares:
         for presence in (0.25, 0.5, 1.0, 2.0, 4.0) if missing else (1.0,):

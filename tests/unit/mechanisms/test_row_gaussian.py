@@ -66,9 +66,7 @@ def moves(blocks, m, reach):
     stay = max(np.linalg.norm(v - w) for v in kinds for w in kinds if v is not w)
     yield reach.rows * stay * math.sqrt(reach.groups if reach.several else 1)
     if reach.several:
-        yield from (
-            reach.rows * math.sqrt(reach.groups * (v @ v + w @ w)) for v in rows for w in rows
-        )
+        yield from (reach.rows * math.sqrt(reach.groups * (v @ v + w @ w)) for v in rows for w in rows)
 
 
 @pytest.mark.parametrize("reach", REACHES, ids=str)
@@ -148,7 +146,9 @@ def test_covariances_are_those_of_draws(blocks, m, rho):
 def test_counts_of_boolean_columns_are_off_by_half_of_root_c_plus_one():
     for c in (2, 5, 20):
         blocks = (Block(1),) * c
-        noise = calibrate(blocks, Map(Fraction(round(c**0.25 * 2**20), 2**20)), Target(rho=Fraction(1, 20_000)))
+        noise = calibrate(
+            blocks, Map(Fraction(round(c**0.25 * 2**20), 2**20)), Target(rho=Fraction(1, 20_000))
+        )
         sigma = 100.0
         at = noise.coordinates.index(Coordinate(0, 0))
         assert math.sqrt(noise.covariance[at, at]) / sigma == pytest.approx((math.sqrt(c) + 1) / 2, rel=2e-3)
@@ -156,7 +156,9 @@ def test_counts_of_boolean_columns_are_off_by_half_of_root_c_plus_one():
 
 @pytest.mark.parametrize(("c", "gain"), [(2, 1.1716), (5, 1.382), (20, 1.6345)])
 def test_means_at_their_bounds_gain(c, gain):
-    noise = calibrate((Block(FINE),) * c, Map(Fraction(round(c**0.25 * 2**20), 2**20)), Target(rho=Fraction(1, 5000)))
+    noise = calibrate(
+        (Block(FINE),) * c, Map(Fraction(round(c**0.25 * 2**20), 2**20)), Target(rho=Fraction(1, 5000))
+    )
     at = noise.coordinates.index(Coordinate(0, 0))
     form = np.zeros(len(noise.coordinates))
     form[at], form[0] = 2 / FINE, -2  # 2t/K - 2n: a mean at its upper bound
@@ -188,7 +190,11 @@ def test_thresholds_read_the_rows():
 
 def test_sigma_has_the_delta_it_was_asked_for():
     noise = calibrate((Block(FINE),) * 3, Map(Fraction(1)), Target(Fraction(1), Fraction(1, 10**6)))
-    assert analytic_delta(float(noise.sigma) / 2, 1.0) <= 1e-6 < analytic_delta(float(noise.sigma) / 2 * 0.999, 1.0)
+    assert (
+        analytic_delta(float(noise.sigma) / 2, 1.0)
+        <= 1e-6
+        < analytic_delta(float(noise.sigma) / 2 * 0.999, 1.0)
+    )
     assert (noise.event.eps, noise.event.delta) == (1, Fraction(1, 10**6))
 
 
