@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -84,6 +84,8 @@ class LinearGaussian(Joint):
     map : Map
     sigma : Fraction
         Of the map's coordinates, in rows.
+    scale : Fraction
+        The standard deviation of the number of rows, before it is rounded.
     event : Event
         What one release with a draw for every group costs.
     """
@@ -91,12 +93,8 @@ class LinearGaussian(Joint):
     blocks: tuple[Block, ...]
     map: Map
     sigma: Fraction
+    scale: Fraction
     event: Event
-
-    @property
-    def scale(self) -> Fraction:
-        """The standard deviation of the number of rows, in rows."""
-        return self.sigma / self.map.lam
 
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
@@ -164,7 +162,7 @@ class LinearGaussian(Joint):
 
     @cached_property
     def _rows(self) -> RoundedGaussian:
-        return self._law(self.sigma / self.map.lam)
+        return self._law(self.scale)
 
     @cached_property
     def _presence(self) -> RoundedGaussian:
@@ -297,7 +295,7 @@ def calibrate(
             f"The Gaussian of a row would need noise beyond what can be drawn exactly on grids of {fine} steps.",
             hint="a larger eps, or a coarser grid",
         )
-    return LinearGaussian(blocks, m, sigma, one.event)
+    return LinearGaussian(blocks, m, sigma, sigma / m.lam, one.event)
 
 
 def maps(blocks: tuple[Block, ...]) -> Iterator[Map]:
