@@ -150,7 +150,8 @@ def _check_groups(plan: Plan, exact: Counts) -> None:
     """Raise unless there is one line of integers for every group, and every found group is there once.
 
     Privacy: a group in two lines would have two draws, and one row could move both; an engine that takes different
-    keys for one on the way back would do that.
+    keys for one on the way back would do that. Where incomplete rows are left out, noise is made for columns without
+    gaps; an engine that says there is one did not leave them out.
     """
     found = exact.found
     size = found.height if found is not None else plan.keys.size if plan.keys else 1
@@ -159,6 +160,8 @@ def _check_groups(plan: Plan, exact: Counts) -> None:
         lines.append(exact.units)
     if any(len(x) != size for x in lines) or (found is not None and found.is_duplicated().any()):
         raise RuntimeError("the engine's groups are not those that were asked for")
+    if plan.complete and not all(np.array_equal(there, exact.rows) for there in exact.present):
+        raise RuntimeError("the engine counts rows that lack a value beside complete ones")
 
 
 def _keys(plan: Plan, source: Source, noisy: list[Ints], found: Any) -> KeyColumns:

@@ -212,6 +212,11 @@ def bind(
     after = post_processing(options.get("nonnegative"), options.get("round"))
     if after:
         aggregates = tuple(replace(a, **after) for a in aggregates)
+    complete = options.get("complete_cases")
+    if complete is not None and not isinstance(complete, bool):
+        raise InputError(
+            Arg("complete_cases", complete), " must be True or False.", hint=Arg("complete_cases", True)
+        )
     aggregates, target, error, rows = read_target(
         aggregates, options, unknown=by is not None and keys is None
     )
@@ -230,6 +235,7 @@ def bind(
         target.rho is None and not budget.delta and budget.rho is None,
         top,
         budget.rules.auto,
+        bool(complete),
     )
     if error is not None:
         plan = solve_error(request, source, policy, error, rows)

@@ -55,6 +55,15 @@ class Options(TypedDict, total=False):
         Raise negative answers to zero, after the noise.
     round : int
         Round answers to this many decimals, after the noise.
+    complete_cases : bool
+        Leave out rows that lack a value of *any* answer of the call (weights, both columns of a covariance, parts
+        of a vector, columns of ``count(x)``, histograms and choices; not the keys, not the unit) from all of them. A
+        value is missing where ``count(column)`` does not count it: null and NaN. All answers are then about the same
+        rows, and ``count("x")`` is ``count()``. Default False: each answer leaves out what it lacks itself. ``n=`` does
+        not go with it.
+
+        Privacy: whether a row is complete is seen from that row alone, and incomplete rows are left out before
+        anything else is done, so every sensitivity is that of the frame without them.
     """
 
     eps: Number | Mapping[str, Number] | None
@@ -75,6 +84,7 @@ class Options(TypedDict, total=False):
     ci: float | None
     nonnegative: bool
     round: int | None
+    complete_cases: bool
 
 
 class KeysOptions(TypedDict, total=False):

@@ -13,7 +13,16 @@ from dpframe.errors import Arg, Call, DPError, Hint, InputError, Piece, listed, 
 from dpframe.statistics.base import Aggregate, output
 from dpframe.statistics.wrong_verbs import not_a_question
 
-PASSED = ("delta", "mechanism", "ci", "max_groups", "max_rows_per_group", "max_rows", "threshold")
+PASSED = (
+    "delta",
+    "mechanism",
+    "ci",
+    "max_groups",
+    "max_rows_per_group",
+    "max_rows",
+    "threshold",
+    "complete_cases",
+)
 AMOUNTS = ("eps", "rho", "share", "error")
 
 
@@ -138,7 +147,7 @@ def query(
         Files (``.parquet``, ``.csv``) to write the release to.
     **options
         ``delta``, ``mechanism``, ``ci``, ``max_groups``, ``max_rows_per_group``, ``max_rows``,
-        ``threshold``: as in every call.
+        ``threshold``, ``complete_cases``: as in every call.
 
     Returns
     -------

@@ -61,6 +61,7 @@ KINDS = {
     **dict.fromkeys(("name", "statistic", "source", "mechanism", "threshold"), TEXT),
     **dict.fromkeys(("neighbors", "allocation", "accountant", "ledger"), TEXT),
     **dict.fromkeys(("groupby", "unit", "outputs"), TEXTS),
+    "complete_cases": Kind(lambda v: isinstance(v, bool), "true or false", True),
 }
 EXACT = frozenset(  # where "1/3" is a number; a key, a column and a candidate of top_k may be called so
     ["bounds", "B", "weight_bounds", "norm", "edges", "q", "range", "candidates"]

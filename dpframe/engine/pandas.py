@@ -16,13 +16,13 @@ import pyarrow as pa
 from dpframe.engine.arrow import counted, from_arrow, in_seconds, ticks
 from dpframe.engine.held import Held
 from dpframe.engine.polars import describe
-from dpframe.engine.polars_query import Query, code_rows, key_form
+from dpframe.engine.polars_query import Query, code_rows, complete_rows, key_form
 from dpframe.engine.tally import TallyQuery
 from dpframe.errors import InputError
 from dpframe.frames.bins import Among, Distinct
 from dpframe.frames.cells import identity, is_missing
 from dpframe.frames.columns import Column, Ticks, lookup
-from dpframe.frames.contract import Ask, Counts, KeyColumns, Parts, Tallied
+from dpframe.frames.contract import Ask, Axis, Counts, KeyColumns, Parts, Tallied
 from dpframe.frames.key_types import CODED, KeyColumn
 from dpframe.frames.keys import KeyTable
 
@@ -69,10 +69,10 @@ class PandasSource(Held):
         for i, name in enumerate(ask.measured):
             s = self._series(name)
             data[f"m{i}"] = _to_polars(s) if name in valued else _presence(s)
-        if not data:  # count() reads no column
+        if not data and not self._gaps(ask):  # count() reads no column
             return Counts(np.array([len(self._frame)], dtype=np.int64), (), ())
         query = Query(
-            pl.DataFrame(data).lazy(),
+            self._complete(ask, data),
             {c: (pl.col(f"m{i}"), data[f"m{i}"].dtype) for i, c in enumerate(ask.measured)},
             [_form(f"k{i}", data) for i in range(len(ask.by))],
             [_form(f"u{i}", data) for i in range(len(ask.unit))],
@@ -89,7 +89,7 @@ class PandasSource(Held):
             else:
                 data[f"m{i}"] = _id_series(s, c) if isinstance(t.how, Distinct) else _to_polars(s)
         query = TallyQuery(
-            pl.DataFrame(data).lazy(),
+            self._complete(ask, data),
             [
                 _form(f"m{i}", data) if isinstance(t.how, Among | Distinct) else pl.col(f"m{i}")
                 for i, t in enumerate(ask.tallies)
@@ -99,6 +99,22 @@ class PandasSource(Held):
             len(self._frame),
         )
         return query.counts(ask)
+
+    def _complete(self, ask: Ask, data: dict[str, pl.Series]) -> pl.LazyFrame:
+        """The complete rows of ``data``."""
+        axes = self._gaps(ask)
+        in_lists = {a.column for a in axes if a.item is not None}
+        values: dict[Hashable, tuple[pl.Expr, Any]] = {}
+        beside = dict(data)
+        for i, name in enumerate(dict.fromkeys(a.column for a in axes)):
+            s = self._series(name)
+            cells = beside[f"c{i}"] = _to_polars(s) if name in in_lists else _presence(s)
+            values[name] = (pl.col(f"c{i}"), cells.dtype)
+        return complete_rows(pl.DataFrame(beside).lazy(), axes, values)
+
+    def _gaps(self, ask: Ask) -> list[Axis]:
+        """What must be there in complete rows, but for columns whose type holds no missing cell."""
+        return [a for a in ask.complete if self.column(a.column).nullable]
 
     def _placed(self, ask: Ask) -> dict[str, pl.Series]:
         """The grouping columns k0, ... and the unit's columns u0, ..."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import polars as pl
@@ -10,7 +10,7 @@ import polars as pl
 from dpframe.engine.bare import bare, named
 from dpframe.engine.held import Held
 from dpframe.engine.polars_plan import foreign_step
-from dpframe.engine.polars_query import Query, _key, code_rows, key_form, restore, streams
+from dpframe.engine.polars_query import Query, _key, code_rows, complete_rows, key_form, restore, streams
 from dpframe.engine.tally import TallyQuery
 from dpframe.frames.bins import Among, Distinct, Tally
 from dpframe.frames.columns import Column, lookup
@@ -69,11 +69,19 @@ class PolarsSource(Held):
             return self._frame.lazy(), height
         return bare(self._frame, None if names is None else [str(n) for n in names]), height
 
-    def aggregate(self, ask: Ask) -> Counts:
+    def _rows(self, ask: Ask) -> tuple[pl.LazyFrame, int | None]:
+        """The complete rows with the columns that are asked for, and how many rows the frame has, if that is known."""
         frame, height = self._opened(ask.columns)
+        return complete_rows(frame, ask.complete, self._values(a.column for a in ask.complete)), height
+
+    def _values(self, names: Iterable[Hashable]) -> dict[Hashable, tuple[pl.Expr, Any]]:
+        return {c: (named(str(c)), self._schema[str(c)]) for c in names}
+
+    def aggregate(self, ask: Ask) -> Counts:
+        frame, height = self._rows(ask)
         query = Query(
             frame,
-            {c: (named(str(c)), self._schema[str(c)]) for c in ask.measured},
+            self._values(ask.measured),
             self._by(ask),
             self._unit(ask),
             height,
@@ -81,7 +89,7 @@ class PolarsSource(Held):
         return query.counts(ask)
 
     def tally(self, ask: Ask) -> tuple[Tallied, ...]:
-        frame, height = self._opened(ask.columns)
+        frame, height = self._rows(ask)
         values = [self._tallied(t) for t in ask.tallies]
         return TallyQuery(frame, values, self._by(ask), self._unit(ask), height).counts(ask)
 

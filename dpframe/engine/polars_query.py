@@ -54,8 +54,8 @@ def restore(s: pl.Series, c: Column) -> pl.Series:
 class Query:
     """What to aggregate of a lazy frame: expressions for measured, grouping and unit columns.
 
-    ``values`` has the expression and the type of every measured column, ``height`` is its number of rows if
-    it lies in memory.
+    ``values`` has the expression and the type of every measured column, ``height`` is how many rows it has at most
+    if it lies in memory.
     """
 
     frame: pl.LazyFrame
@@ -79,7 +79,7 @@ class Query:
         unit = [f"u{i}" for i in range(len(self.unit))]
         columns = [x.alias(n) for x, n in zip((*self.by, *self.unit), (*by, *unit))]
         axes = {a: f"x{j}" for j, a in enumerate(dict.fromkeys(a for m in measures for a in m.axes))}
-        columns += [self._cell(a).alias(name) for a, name in axes.items()]
+        columns += [_cell(a, *self.values[a.column]).alias(name) for a, name in axes.items()]
         rows = self.frame.select(columns) if columns else self.frame
         where: list[list[str]] = []  # the columns of every measure's axes
         for i, m in enumerate(measures):
@@ -102,18 +102,6 @@ class Query:
         pairs = scaled(pl, pairs, measures, ask.bounding.rows, floordiv)
         return self._grouped(pairs, ask, by, [pl.len().alias("m"), *(pl.col(x).sum() for x in ask.sums)])
 
-    def _cell(self, a: Axis) -> pl.Expr:
-        """A row's number on this axis, null where it is missing: steps from ``base``, or the cell as it is."""
-        x, dtype = self.values[a.column]
-        if a.item is not None:
-            x = _item(x, dtype, a.item, a.length)
-            dtype = dtype.inner
-        if a.low is None or a.high is None:
-            return x.fill_nan(None) if dtype.is_float() else x
-        shifted = x.cast(pl.Float64, strict=False).fill_nan(None) + a.magic
-        low, high = magic_bits(a.low + a.magic), magic_bits(a.high + a.magic)
-        return shifted.reinterpret(dtype=pl.Int64).clip(low, high) - (magic_bits(a.magic) + a.base)
-
     def _grouped(self, rows: pl.LazyFrame, ask: Ask, by: list[str], sums: list[pl.Expr]) -> Counts:
         keys, measures = ask.keys, ask.measures
         engine: Any = "streaming" if streams(self.height) else "in-memory"
@@ -132,6 +120,26 @@ class Query:
         )
         units = _int64(got["m"]) if "m" in got.columns else None
         return Counts(_int64(got["n"]), present, added, units, found)
+
+
+def complete_rows(
+    rows: pl.LazyFrame, axes: Iterable[Axis], values: Mapping[Hashable, tuple[pl.Expr, Any]]
+) -> pl.LazyFrame:
+    """The rows in which no axis is missing, by the same test as in sums; ``values`` as those of :class:`Query`."""
+    there = [_cell(a, *values[a.column]).is_not_null() for a in axes]
+    return rows.filter(*there) if there else rows
+
+
+def _cell(a: Axis, x: pl.Expr, dtype: Any) -> pl.Expr:
+    """A row's number on this axis, null where it is missing: steps from ``base``, or the cell as it is."""
+    if a.item is not None:
+        x = _item(x, dtype, a.item, a.length)
+        dtype = dtype.inner
+    if a.low is None or a.high is None:
+        return x.fill_nan(None) if dtype.is_float() else x
+    shifted = x.cast(pl.Float64, strict=False).fill_nan(None) + a.magic
+    low, high = magic_bits(a.low + a.magic), magic_bits(a.high + a.magic)
+    return shifted.reinterpret(dtype=pl.Int64).clip(low, high) - (magic_bits(a.magic) + a.base)
 
 
 def _item(x: pl.Expr, dtype: Any, item: int, length: int) -> pl.Expr:

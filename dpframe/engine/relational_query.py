@@ -38,11 +38,12 @@ class Query:
         self.family, self.native, self.cell = source._family, source._native, source.cell
         self.by = {f"k{i}": self.cell(c.name) for i, c in enumerate(ask.by)}
         self.unit = {f"u{i}": self.cell(u) for i, u in enumerate(ask.unit)}
+        self.complete = ask.complete
         others = {name: self.cell(c) for name, c in (more or {}).items()}
         self.keyed: dict[str, Cell] = {**self.by, **self.unit, **others}
 
     def select(self, *values: nw.Expr) -> nw.LazyFrame[Any]:
-        """The key-like columns on the wire and ``values`` of every row."""
+        """The key-like columns on the wire and ``values`` of every complete row."""
         frame, columns = self.native, []
         for name, c in self.keyed.items():
             place = c.place
@@ -51,7 +52,10 @@ class Query:
                 frame = self.family.call(frame, c.ticks, {place: c.place})
             columns.append(c.wire(nw.col(place)).alias(name))
         columns += values
-        return lazy(frame).select(*columns) if columns else lazy(frame)
+        rows = lazy(frame)
+        if self.complete:
+            rows = rows.filter(reduce(and_, (~self._cell(a).is_null() for a in self.complete)))
+        return rows.select(*columns) if columns else rows
 
     def texted(
         self, rows: nw.LazyFrame[Any], names: Sequence[str], new: str, cells: Mapping[str, Cell], *first: str

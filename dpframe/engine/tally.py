@@ -24,7 +24,7 @@ _FEW = 1 << 17  # counters that take no time
 class TallyQuery:
     """What to tally of a lazy frame: expressions for the tallied, grouping and unit columns.
 
-    ``height`` is its number of rows if it lies in memory.
+    ``height`` is how many rows it has at most if it lies in memory.
     """
 
     frame: pl.LazyFrame

@@ -121,6 +121,13 @@ class Ask:
         Of the hash by which a unit's groups and rows are chosen.
     found : polars.DataFrame or None
         For ``tally`` when no groups are listed: those that ``aggregate`` found. Private.
+    complete : tuple of Axis
+        Rows in which one of these is missing are left out of everything. Without bounds: only presence matters.
+
+    Privacy: whether a row is complete is seen from that row alone, and rows are left out before anything else is
+    done with them: before groups are found or chosen, units scaled and rows ranked. So what the engine says is what
+    it would say of the frame without those rows; adding or replacing a row of the frame adds, removes or replaces at
+    most that row there, as for a unit, and every sensitivity holds as it is.
     """
 
     measures: tuple[Measure, ...] = ()
@@ -130,6 +137,7 @@ class Ask:
     bounding: Bounding | None = None
     salt: int = 0
     found: Any = field(repr=False, compare=False, default=None)
+    complete: tuple[Axis, ...] = ()
 
     @property
     def unit(self) -> tuple[Hashable, ...]:
@@ -144,8 +152,8 @@ class Ask:
     @property
     def columns(self) -> list[Hashable]:
         """Every column that is read, each once."""
-        tallied = (t.column for t in self.tallies)
-        return list(dict.fromkeys([*self.measured, *tallied, *(c.name for c in self.by), *self.unit]))
+        read = [*self.measured, *(t.column for t in self.tallies), *(a.column for a in self.complete)]
+        return list(dict.fromkeys([*read, *(c.name for c in self.by), *self.unit]))
 
     @property
     def sums(self) -> list[str]:

@@ -17,7 +17,7 @@ from dpframe.base.html import Page
 from dpframe.errors import NearNames
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
-from dpframe.frames.contract import Ask, Bounding, Measure
+from dpframe.frames.contract import Ask, Axis, Bounding, Measure
 from dpframe.frames.keys import KeyTable
 from dpframe.layout.tables import Index
 from dpframe.mechanisms.base import Target, sqrt_up
@@ -64,6 +64,8 @@ class Plan(Page, NearNames):
         Of the groups that are found, only those with the largest answers are told, largest first.
     request : Request or None
         What was asked, so that it can be planned anew at another price.
+    complete : tuple of Axis
+        With ``complete_cases=True`` what the answers read: rows that lack any of it are left out of all of them.
 
     Examples
     --------
@@ -91,6 +93,7 @@ class Plan(Page, NearNames):
     index: Index | None = None
     top: int | None = None
     request: Request | None = field(default=None, compare=False, repr=False)
+    complete: tuple[Axis, ...] = ()
 
     @property
     def summed(self) -> bool:
@@ -102,7 +105,8 @@ class Plan(Page, NearNames):
 
         ``found`` are the groups that occur, for tallies when none are listed.
         """
-        return Ask(self.measures, self.tallies, self.by, self.keys, self.bounding, salt, found)
+        parts = (self.measures, self.tallies, self.by, self.keys, self.bounding, salt, found)
+        return Ask(*parts, self.complete)
 
     @property
     def charge(self) -> Charge:
@@ -118,7 +122,12 @@ class Plan(Page, NearNames):
     @property
     def missing(self) -> list[str]:
         """What becomes of missing and infinite cells, in words, for each kind of question."""
-        return list(dict.fromkeys(q.missing for q in self.questions))
+        left_out = [f"rows that lack {self._lacked()} are left out of every answer"] if self.complete else []
+        return list(dict.fromkeys([*left_out, *(q.missing for q in self.questions)]))
+
+    def _lacked(self) -> str:
+        names = list(dict.fromkeys(str(a.column) for a in self.complete))
+        return " or ".join(x for x in (", ".join(names[:-1]), names[-1]) if x)
 
     @property
     def grouped(self) -> bool:
@@ -195,10 +204,14 @@ class Plan(Page, NearNames):
         if self.top is not None:
             return f"top_k({self.by[0].name!r}, {self.top})"
         asked = [q.describe() for q in self.questions]
+        complete = ["complete_cases=True"] if self.complete else []
+        if not self.grouped and (self.scalar or self.index):
+            return ", ".join([asked[0][:-1], *complete]) + ")"
+        listed = ", ".join([*asked, *complete])
         if not self.grouped:
-            return asked[0] if self.scalar or self.index else f"agg({', '.join(asked)})"
+            return f"agg({listed})"
         names = ", ".join(repr(c.name) for c in self.by)
-        return f"groupby({names})." + (f"dp_agg({', '.join(asked)})" if asked else "keys()")
+        return f"groupby({names})." + (f"dp_agg({listed})" if asked else "keys()")
 
     def __repr__(self) -> str:
         return f"<dpframe plan: {self.describe()}, {self.cost}>"
@@ -211,7 +224,7 @@ class Plan(Page, NearNames):
 def fingerprint(plan: Plan) -> str:
     """A hash that is equal for equal questions at equal cost, in every process and version of the libraries.
 
-    It covers questions with their bounds and options, unit and relation, groups and listed keys, bounding,
+    It covers questions with their bounds and options, unit and relation, groups and listed keys, left-out rows, bounding,
     threshold, mechanism, scale, sensitivity, the exact cost, and which integers are released, on which grids:
     a stored release is those integers. It covers no cell, and not which frame is asked.
     """
@@ -233,6 +246,8 @@ def fingerprint(plan: Plan) -> str:
     }
     if plan.tallies or plan.top is not None:
         content["tallies"] = [[repr(t) for t in plan.tallies], plan.top]
+    if plan.complete:
+        content["complete"] = [repr(a) for a in plan.complete]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

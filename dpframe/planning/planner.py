@@ -20,7 +20,15 @@ from dpframe.planning.bounding import make_bounding
 from dpframe.planning.draft import Draft
 from dpframe.planning.pieces import ChoicePiece, Output, Part, index_of
 from dpframe.planning.plan import Plan
-from dpframe.planning.request import Request, by_target, check_numbers, grouping, output_names
+from dpframe.planning.request import (
+    Request,
+    by_target,
+    check_numbers,
+    columns_read,
+    complete_axes,
+    grouping,
+    output_names,
+)
 from dpframe.planning.split import add_split
 from dpframe.statistics.base import Aggregate
 
@@ -44,7 +52,9 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         Before anything is spent, from parameters and schema alone.
 
     Privacy: :func:`~dpframe.planning.split.add_split` and :meth:`Planner.add_choice` say what the noise is for. Aggregates with
-    epsilons of their own are planned one after another, and their costs compose by addition.
+    epsilons of their own are planned one after another, and their costs compose by addition. With
+    ``complete_cases=True`` no column that is read has a missing cell, as all of them are asked of the same complete
+    rows (:class:`~dpframe.frames.contract.Ask`): one predicate, whatever pays for an answer.
     """
     types: dict[Hashable, Column] = {}
 
@@ -56,6 +66,8 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     by, keys = grouping(request, column)
     asked = replace(request, keys=keys)
     resolved = [a.resolved(column) for a in request.aggregates]
+    if request.complete:
+        resolved = [a.among_complete() for a in resolved]
     request = replace(request, aggregates=tuple(a.alone() if request.scalar else a for a in resolved))
     names = output_names(request)
     check_numbers(request.aggregates, column)
@@ -73,7 +85,9 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         require(source, "units", "A session with a unit")
     unknown = bool(by) and keys is None
     several = bool(by) and (keys is None or keys.size > 1)
-    planner = Planner(request, types, policy, bounding, several=several)
+    read = columns_read(request) if request.complete else ()
+    laid_out = {c: replace(t, nullable=t.nullable and c not in read) for c, t in types.items()}
+    planner = Planner(request, laid_out, policy, bounding, several=several)
     for group, target in by_target(request, unknown):
         planner.add(group, target, thresholded=unknown and not planner.events)
     if any(t.distinct for t in planner.tallies):
@@ -101,6 +115,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         index=index,
         top=request.top,
         request=asked,
+        complete=complete_axes(read, planner.measures),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from dpframe.accounting.policy import Limits
 from dpframe.errors import Arg, Call, InputError, did_you_mean
 from dpframe.frames.columns import MEASURABLE, Column
+from dpframe.frames.contract import Axis, Measure
 from dpframe.frames.keys import KeyTable, key_table
 from dpframe.mechanisms.auto import Loss
 from dpframe.mechanisms.base import Target
@@ -32,6 +33,7 @@ class Request:
     pure: bool = False  # whether eps alone is what is paid
     top: int | None = None
     auto: str = "auto"  # the law of noise where none was named: the accountant's, if it takes one alone
+    complete: bool = False  # whether rows that lack a value of any answer are left out of all of them
 
 
 def output_names(request: Request) -> list[str]:
@@ -56,6 +58,20 @@ def output_names(request: Request) -> list[str]:
                 Arg("ci"), f" adds a column '{name}_moe', and there is one already.", hint="rename that one"
             )
     return names
+
+
+def columns_read(request: Request) -> tuple[Hashable, ...]:
+    """The columns that answers are made from, each once; not the keys, but where the keys are the answer."""
+    found = () if request.top is None else request.by or ()
+    return tuple(dict.fromkeys([*(c for a in request.aggregates for c in a.columns), *found]))
+
+
+def complete_axes(read: Iterable[Hashable], measures: Iterable[Measure]) -> tuple[Axis, ...]:
+    """What a complete row has: a cell in every column that is ``read``, and every item of lists that are measured."""
+    axes = [Axis(c) for c in read]
+    measured = (a for m in measures for a in m.axes) if axes else ()
+    items = [Axis(a.column, item=a.item, length=a.length) for a in measured if a.item is not None]
+    return tuple(dict.fromkeys([*axes, *items]))
 
 
 def grouping(request: Request, column: Any) -> tuple[tuple[Column, ...], KeyTable | None]:

@@ -83,6 +83,16 @@ class Aggregate(ABC):
             return self
         return replace(self, bounds=BOOLEAN)
 
+    def among_complete(self) -> Aggregate:
+        """The same question when rows that lack a value of any answer are left out of all of them.
+
+        Raises
+        ------
+        InputError
+            When it can't be asked so.
+        """
+        return self
+
     def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
         """What it needs."""
         return (Family("column", (self.column,), (self.bounds,)),)
@@ -337,6 +347,19 @@ def _kind(x: object) -> str:
     if isinstance(x, tuple | list):
         return f"{len(x)} values"
     return repr(x) if isinstance(x, str | bool | type(None)) else f"a {type(x).__name__}"
+
+
+def no_public_rows(a: Aggregate) -> InputError:
+    """What is said of ``n=`` where incomplete rows are left out."""
+    n = a.argument("n")
+    return InputError(
+        f"{a.describe()} takes ",
+        Arg("n", n),
+        " for the number of values, and with ",
+        Arg("complete_cases", True),
+        " how many are left depends on other columns.",
+        hint=("leave ", Arg("n"), " out, and the number of complete rows is estimated from the same noise"),
+    )
 
 
 def post_processing(nonnegative: Any, round: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from dpframe.accounting.events import Number
 from dpframe.frames.columns import Column
@@ -16,6 +16,10 @@ from dpframe.statistics.question import question
 
 @dataclass(frozen=True, slots=True)
 class Count(Aggregate):
+    """``complete``: all rows have the column, as those without it are left out of the whole call."""
+
+    complete: bool = field(default=False, repr=False)
+
     @property
     def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
         return ()
@@ -26,7 +30,10 @@ class Count(Aggregate):
 
     @property
     def counts_rows(self) -> bool:
-        return self.column is None
+        return self.column is None or self.complete
+
+    def among_complete(self) -> Count:
+        return replace(self, complete=True)
 
     def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
         return () if self.column is None else (Family("column", (self.column,), (None,)),)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dpframe.accounting.events import Number
 from dpframe.layout.answers import Answer, Linear, Ratio
 from dpframe.layout.layouts import Layout
-from dpframe.statistics.base import Aggregate, common, one_column, parse_bounds, public_rows
+from dpframe.statistics.base import Aggregate, common, no_public_rows, one_column, parse_bounds, public_rows
 from dpframe.statistics.question import AUDIT_BOUNDS, question
 
 
@@ -53,6 +53,11 @@ class ClipMean(Aggregate):
             return Ratio(layout.cells, layout.places, row, row, middle, half, self.bounds)
         terms = tuple((i, c / self.n) for i, c in layout.centred)
         return Linear(terms, const=middle, clamp=self.bounds)
+
+    def among_complete(self) -> ClipMean:
+        if self.n is not None:
+            raise no_public_rows(self)
+        return self
 
     def describe(self) -> str:
         text = super(ClipMean, self).describe()

@@ -16,7 +16,14 @@ from dpframe.layout.answers import Answer, Linear
 from dpframe.layout.families import Bounds, Family
 from dpframe.layout.layouts import Layout
 from dpframe.layout.moments import Quotient
-from dpframe.statistics.base import Aggregate, common, list_of_columns, one_column, public_rows
+from dpframe.statistics.base import (
+    Aggregate,
+    common,
+    list_of_columns,
+    no_public_rows,
+    one_column,
+    public_rows,
+)
 from dpframe.statistics.question import question
 
 MOST_COMPONENTS = 1 << 12
@@ -77,6 +84,11 @@ class VectorSum(Aggregate):
             raise InputError(
                 Arg("dim"), f" goes with one column of lists, and {self.of[0]!r} is {types[0].text}."
             )
+        return self
+
+    def among_complete(self) -> VectorSum:
+        if self.n is not None:
+            raise no_public_rows(self)
         return self
 
     def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:

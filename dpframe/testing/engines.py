@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -83,11 +83,14 @@ class Conforms:
         Of these, frames that were asked for units.
     statistics : dict of str -> int
         How often each was asked.
+    complete : int
+        Of these, frames of which incomplete rows were left out.
     """
 
     frames: int
     bounded: int
     statistics: dict[str, int]
+    complete: int = 0
 
 
 def check_engine(
@@ -96,8 +99,10 @@ def check_engine(
     """Check that an engine counts in the same integers as Polars, and chooses groups fairly.
 
     Frames of every type, with missing and extreme cells, are asked random questions: every statistic,
-    no, listed and unknown keys, no unit, one, and a pair. The integers that would get noise are compared, one by
-    one, under :func:`canonical_rank`. Then the engine's own choice is tested: 4,000 units in five groups
+    no, listed and unknown keys, no unit, one, and a pair, with and without ``complete_cases=True``. The integers that
+    would get noise are compared, one by one, under :func:`canonical_rank`; where incomplete rows are left out, also
+    with those of the frame that has lost them row by row in Python. Then the engine's own choice is tested: 4,000
+    units in five groups
     each count in one, and the groups that they get are compared with an even choice, under two salts,
     and between the two (a fair engine fails at most once in 10**9). An engine that refuses units or distinct
     values is not asked for them.
@@ -130,7 +135,7 @@ def check_engine(
     3
     """
     statistics: Counter[str] = Counter()
-    bounded = 0
+    bounded = complete = 0
     for i in range(0, frames, together):
         rng = random.Random(f"{seed}/{i}")
         many = min(together, frames - i)
@@ -144,11 +149,14 @@ def check_engine(
             raise AssertionError(
                 f"frame {i} of seed {seed}: {plan.describe()} has other integers than on Polars"
             )
+        if plan.complete and not same(exact, ask(table, by_hand=True)[1]):
+            raise AssertionError(f"frame {i} of seed {seed}: {plan.describe()} is not of the complete rows")
         bounded += many * (plan.bounding is not None)
+        complete += many * bool(plan.complete)
         statistics.update(many * [o.question.verb for o in plan.outputs])
         if i == 0 and "units" not in lacks:
             _check_choice(make)
-    return Conforms(frames, bounded, dict(statistics))
+    return Conforms(frames, bounded, dict(statistics), complete)
 
 
 def _numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -186,13 +194,21 @@ def same(a: Counts, b: Counts) -> bool:
     return all(np.array_equal(x, y) for x, y in pairs)
 
 
-Questioned = Callable[[Any], tuple[Plan, Counts]]
+def _complete_rows(frame: pl.DataFrame, plan: Plan) -> pl.DataFrame:
+    """The rows in which nothing that the plan reads is null or NaN, looked at one by one."""
+    read = {str(a.column) for a in plan.complete}
+    there = [all(r[c] is not None and r[c] == r[c] for c in read) for r in frame.iter_rows(named=True)]
+    return frame.filter(pl.Series(there, dtype=pl.Boolean))
+
+
+Questioned = Callable[..., tuple[Plan, Counts]]
 
 
 def _question(rng: random.Random, lacks: Collection[str], many: int | None) -> Questioned:
     """A random question, to be asked of any frame; the answer is the exact integers.
 
-    Of ``many`` frames in one table the question is asked of each.
+    Of ``many`` frames in one table the question is asked of each. Asked ``by_hand``, incomplete rows are taken out of a
+    Polars frame before it is an engine's.
     """
     unit: list[str] | None = rng.choice((None, None, ["user"], ["device"], ["user", "device"]))
     unit = None if "units" in lacks else unit
@@ -213,16 +229,19 @@ def _question(rng: random.Random, lacks: Collection[str], many: int | None) -> Q
     elif unit is not None and rng.random() < 0.3:
         asked.append(dp.count_units())
     delta = {} if listed else {"delta": 1e-3}
+    complete = rng.random() < 0.4
     salt = rng.getrandbits(64)
 
-    def ask(frame: Any) -> tuple[Plan, Counts]:
+    def ask(frame: Any, *, by_hand: bool = False) -> tuple[Plan, Counts]:
         session = dp.Session(eps=10**9, delta=0.5, unit=unit)
         with warnings.catch_warnings(), session:
             warnings.simplefilter("ignore", DPWarning)
             plans = dp.frame(frame).plan
             questions = [a.alias(f"a{i}") for i, a in enumerate(asked)]
             grouped: Any = plans.groupby(*by, keys=keys) if by else plans
-            plan = grouped.agg(*questions, eps=1, **delta, **limits).plan
+            plan = grouped.agg(*questions, eps=1, complete_cases=complete, **delta, **limits).plan
+        if by_hand:
+            frame, plan = _complete_rows(frame, plan), replace(plan, complete=())
         source: Source = dp.frame(frame)._source
         with canonical_rank():
             return plan, _exact(plan, source, salt)
