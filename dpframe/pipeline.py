@@ -22,7 +22,7 @@ from dpframe.release.payload import from_bytes, to_bytes
 from dpframe.release.release import Release
 from dpframe.session import charging
 from dpframe.session.account import Receipt
-from dpframe.session.checks import check_part, check_strict, check_windows
+from dpframe.session.checks import check_part, check_steps, check_windows
 from dpframe.session.notices import say
 from dpframe.session.session import Session
 
@@ -45,7 +45,8 @@ def run(
     LedgerError
         Before the charge, or when the answer could not be stored: it is then dropped, and the charge stands.
     ReleaseFailed
-        The engine failed. The charge stands, and nothing it said is passed on: its words may hold cells.
+        The engine failed. The charge stands, and nothing it said is passed on: its words may hold cells, and which
+        kind of error it raised may depend on one.
 
     Privacy: this file alone sees both data and noise. The charge comes first and is never taken back. Exact integers
     live in :func:`_noisy` and what it calls, until each has its draw or the selection of keys has read the sizes of
@@ -69,7 +70,7 @@ def run(
             draw=secrets.token_hex(16),
         )
     check_part(session, source)
-    check_strict(session, source)
+    check_steps(session, source)
     check_windows(session)
     with uninterrupted():
         receipt, release = _answered(plan, source, session, label, ci, request_id)
@@ -117,8 +118,8 @@ def _answered(
         raise LedgerError(*told[0], hint=told[1])
     if noisy is None or keys is None or failure is not None:
         raise ReleaseFailed(
-            f"{plan.describe()} failed in the engine with {getattr(failure, '__name__', 'no answer')} after it was charged ({plan.cost}). The"
-            " engine's words are withheld because they may quote data. Hint: check that the frame collects."
+            f"{plan.describe()} failed in the engine after it was charged ({plan.cost}). What the engine said is"
+            " withheld, its kind of error too: both may depend on a cell. Hint: check that the frame collects."
         )
     release = Release(plan, noisy, keys, label=label, ci=ci, time=receipt.time, draw=draw, stored=receipt)
     receipt.keep(release)
@@ -130,9 +131,9 @@ def _exact(plan: Plan, source: Source, salt: int) -> Counts:
     try:
         with interruptible():
             return _passes(plan, source, salt)
-    except DPError as e:  # of a function inside the frame's plan, say: an engine's failure like any other
-        failed = type(e).__name__
-    raise RuntimeError(failed)
+    except DPError:  # of a function inside the frame's plan, say: an engine's failure like any other
+        pass
+    raise RuntimeError
 
 
 def _passes(plan: Plan, source: Source, salt: int) -> Counts:

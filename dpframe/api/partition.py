@@ -28,7 +28,7 @@ from dpframe.frames.keys import KeyTable, key_table
 from dpframe.noise.source import words
 from dpframe.planning.bounding import make_bounding
 from dpframe.session import charging
-from dpframe.session.checks import check_part, check_strict
+from dpframe.session.checks import check_part, check_steps
 from dpframe.session.payer import current, part_session, terms_of
 from dpframe.session.session import Session
 
@@ -144,7 +144,7 @@ def make_partition(
     )
     payer = current(session)
     check_part(payer, source)
-    check_strict(payer, source)
+    check_steps(payer, source)
     with uninterrupted():  # but for the engine's work
         receipt = charging.charge(payer, charge, label) if table.size else None
         try:
@@ -187,8 +187,6 @@ def _parts(
     if failure is not None:  # raised out here, where no traceback reaches the engine's words or frames
         if issubclass(failure, KeyboardInterrupt | SystemExit):
             raise failure()
-        raise ReleaseFailed(
-            f"partition_by failed in the engine with {failure.__name__} after it was charged."
-        )
+        raise ReleaseFailed("partition_by failed in the engine after it was charged.")
     inside = Limits(limits.max_groups, limits.max_rows_per_group, limits.max_rows_per_group)
     return {key: Part(key, make, session(inside), door) for key, make in zip(table.rows(), makers)}

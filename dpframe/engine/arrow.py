@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpframe.engine.bare import counted
 from dpframe.engine.polars import PolarsSource, describe
 from dpframe.frames.columns import Column, Ticks, lookup
 
@@ -91,31 +92,6 @@ def ticks(name: Hashable, dtype: Any) -> Column:
     """A column of times in whole seconds."""
     kind = "datetime" if pa.types.is_timestamp(dtype) else "duration"
     return Column(name, kind, str(dtype), True, Ticks(getattr(dtype, "tz", None)))
-
-
-def counted(cells: Any) -> Any:
-    """The same cells, of which nobody has said how many are null.
-
-    An Arrow array carries that number, which nothing checks; readers skip the bits that say which if it is 0, and some
-    take all for null if it is the length.
-    """
-    if isinstance(cells, pa.ChunkedArray):
-        return pa.chunked_array([counted(c) for c in cells.chunks], type=cells.type)
-    t, n, at = cells.type, len(cells), cells.offset
-    if isinstance(cells, pa.ExtensionArray):
-        return pa.ExtensionArray.from_storage(t, counted(cells.storage))
-    if pa.types.is_dictionary(t):
-        return pa.DictionaryArray.from_arrays(
-            counted(cells.indices), counted(cells.dictionary), ordered=t.ordered
-        )
-    if t.num_fields == 0:
-        return pa.Array.from_buffers(t, n, cells.buffers(), -1, at)
-    own = {pa.ListArray: 2, pa.LargeListArray: 2, pa.FixedSizeListArray: 1}.get(type(cells))
-    return (
-        cells
-        if own is None
-        else pa.Array.from_buffers(t, n, cells.buffers()[:own], -1, at, [counted(cells.values)])
-    )
 
 
 def _once(table: pa.Table) -> list[str]:

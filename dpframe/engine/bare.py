@@ -1,4 +1,4 @@
-"""The cells of a Polars frame without what the frame says about them."""
+"""The cells of a Polars frame, or an Arrow array, without what these say about them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 from polars import selectors
 
 
@@ -62,13 +64,71 @@ def _stripped(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
     cells = pl.DataFrame(_Cells(frame))
     if cells.schema != schema and not objects:
         cells = cells.cast(schema, strict=False)
-    wrong = [s.name for s in cells.get_columns() if s.null_count() and not _counted(s)]
-    return cells.with_columns(named(n).gather(pl.int_range(pl.len())) for n in wrong) if wrong else cells
+    wrong = [s for s in cells.get_columns() if s.dtype.is_nested() or (s.null_count() and not _counted(s))]
+    return cells.with_columns(_recounted(s) for s in wrong) if wrong else cells
 
 
 def _counted(s: pl.Series) -> bool:
     """Whether as many cells are null as the series says (one made of an Arrow array says what that said)."""
     return bool(np.count_nonzero(s.is_not_null().to_numpy()) == len(s) - s.null_count())
+
+
+def _recounted(s: pl.Series) -> pl.Series:
+    """The same cells, with the nulls that they have; those inside of lists, arrays and structs, too."""
+    try:
+        found = pl.from_arrow(counted(s.to_arrow(compat_level=pl.CompatLevel.newest())))
+    except pa.ArrowException:  # integers of 128 bits, which no Arrow array holds
+        return s.gather(pl.int_range(len(s), eager=True))
+    assert isinstance(found, pl.Series)
+    return (found if found.dtype == s.dtype else found.cast(s.dtype)).alias(s.name)
+
+
+def counted(cells: Any) -> Any:
+    """The same cells of an Arrow array, of which nobody has said how many are null, nor inside of how many lists.
+
+    An Arrow array carries that number, which nothing checks; readers skip the bits that say which if it is 0, and some
+    take all for null if it is the length.
+    """
+    if isinstance(cells, pa.ChunkedArray):
+        return pa.chunked_array([counted(c) for c in cells.chunks], type=cells.type)
+    t, n, at = cells.type, len(cells), cells.offset
+    if isinstance(cells, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(t, counted(cells.storage))
+    if pa.types.is_dictionary(t):
+        return pa.DictionaryArray.from_arrays(
+            counted(cells.indices), counted(cells.dictionary), ordered=t.ordered
+        )
+    if t.num_fields == 0:
+        return pa.Array.from_buffers(t, n, cells.buffers(), -1, at)
+    if pa.types.is_struct(t):
+        fields = [counted(cells.field(i)) for i in range(t.num_fields)]
+        return pa.StructArray.from_arrays(fields, fields=list(t), mask=_null(cells))
+    own = next((size for known, size in _LISTS if known(t)), None)
+    if own is None:
+        return cells
+    buffers = cells.buffers()[:own]
+    found = pa.Array.from_buffers(t, n, buffers, -1, at, [counted(cells.values)])
+    if pa.types.is_fixed_size_list(t) and at:  # Polars can't read it from the middle
+        return found.take(pa.array(np.arange(n)))
+    return found
+
+
+_LISTS = (
+    (pa.types.is_list, 2),
+    (pa.types.is_large_list, 2),
+    (pa.types.is_map, 2),
+    (pa.types.is_fixed_size_list, 1),
+    (pa.types.is_list_view, 3),
+    (pa.types.is_large_list_view, 3),
+)  # and how many buffers are a list's own
+
+
+def _null(cells: Any) -> Any:
+    """Which cells are null, by the bits that say so."""
+    bits = cells.buffers()[0]
+    if bits is None:
+        return pa.array(np.zeros(len(cells), dtype=bool))
+    return pc.invert(pa.Array.from_buffers(pa.bool_(), len(cells), [None, bits], 0, cells.offset))
 
 
 def _told(dtype: Any) -> Any:

@@ -19,5 +19,9 @@ class Held:
     def __init__(self, frame: Any) -> None:
         self._frame = frame
 
+    def wrong_literal(self) -> str | None:
+        """A function in the frame's plan that was given a text or number that it can't use; None if none is seen."""
+        return None
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")

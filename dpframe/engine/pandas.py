@@ -13,7 +13,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from dpframe.engine.arrow import counted, from_arrow, in_seconds, ticks
+from dpframe.engine.arrow import from_arrow, in_seconds, ticks
+from dpframe.engine.bare import counted
 from dpframe.engine.held import Held
 from dpframe.engine.polars import describe
 from dpframe.engine.polars_query import Query, code_rows, complete_rows, key_form

@@ -9,6 +9,7 @@ import polars as pl
 
 from dpframe.engine.bare import bare, named
 from dpframe.engine.held import Held
+from dpframe.engine.polars_literals import wrong_literal
 from dpframe.engine.polars_plan import foreign_step
 from dpframe.engine.polars_query import Query, _key, code_rows, complete_rows, key_form, restore, streams
 from dpframe.engine.tally import TallyQuery
@@ -61,6 +62,9 @@ class PolarsSource(Held):
 
     def foreign_step(self, unit: tuple[str, ...]) -> str | None:
         return None if isinstance(self._frame, pl.DataFrame) else foreign_step(self._frame, unit)
+
+    def wrong_literal(self) -> str | None:
+        return wrong_literal(self._frame) if isinstance(self._frame, pl.LazyFrame) else None
 
     def _opened(self, names: Sequence[Hashable] | None) -> tuple[pl.LazyFrame, int | None]:
         """The frame with these columns (None: all), and how many rows it has, if that is known."""

@@ -37,6 +37,30 @@ PATTERNS = {  # texts that are read as a pattern: of a column, some are none; an
     "StringFunction.SplitRegex": None,
 }
 PERIODS = frozenset(f"TemporalFunction.{name}" for name in ("OffsetBy", "Round", "Truncate"))
+_MONTHS = ("MonthEnd", "MonthStart")
+LOCAL = PERIODS | {
+    f"TemporalFunction.{name}" for name in ("Combine", *_MONTHS)
+}  # some hours are twice, or not at all
+RANGED = {  # what raises beyond the years that a calendar has, which all types but nanoseconds can hold
+    pl.Date: ("Round", "Truncate", "ToString", *_MONTHS),
+    pl.Datetime: ("CastTimeUnit", "OffsetBy", "ReplaceTimeZone", "Round", "ToString", "Truncate", *_MONTHS),
+    pl.Duration: ("CastTimeUnit",),
+}
+RANGED_IN_ZONE = (
+    "BaseUtcOffset",
+    "DSTOffset",
+    "Date",
+    "DaysInMonth",
+    "IsLeapYear",
+    "IsoYear",
+    "OrdinalDay",
+    "Time",
+)
+ARITHMETIC = frozenset(
+    ["Plus", "Minus", "Multiply", "Divide", "TrueDivide", "FloorDivide", "TruncDivide", "Modulus"]
+)
+DIGITS = 38
+NOT_OF_DECIMALS = frozenset(["round_sig_figs", "sum_horizontal", "mean_horizontal"])
 
 
 def cast_fails(old: Type, new: Type, strict: bool) -> bool:
@@ -91,18 +115,64 @@ def _range(dtype: Any) -> tuple[int, int] | None:
     return None if bits is None else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def function_fails(name: str, data: Sequence[Any], literal: Sequence[bool], types: Sequence[Type]) -> bool:
-    """Whether a function raises on a cell; ``literal`` says of each input whether it is one."""
+def binary_fails(name: str, types: Sequence[Any]) -> bool:
+    """Whether an operation raises on a cell: decimals have 38 digits, and no quotient by 0."""
+    if name not in ARITHMETIC or not any(t.base_type() == pl.Decimal for t in types):
+        return False
+    digits = [_digits(t) for t in types]
+    if name == "Multiply":
+        return sum(map(sum, digits)) > DIGITS
+    most = max(whole for whole, _ in digits) + 1 + max(parts for _, parts in digits)
+    return name not in ("Plus", "Minus") or most > DIGITS
+
+
+def _digits(dtype: Any) -> tuple[int, int]:
+    """How many digits a number has before its point, and behind it."""
+    if dtype.base_type() == pl.Decimal:
+        return int(dtype.precision - dtype.scale), int(dtype.scale)
+    return (20, 0) if dtype.is_integer() else (DIGITS, 0)
+
+
+NOT_LITERAL = object()
+
+
+def function_fails(name: str, data: Sequence[Any], values: Sequence[Any], types: Sequence[Type]) -> bool:
+    """Whether a function raises on a cell; ``values`` are the inputs, ``NOT_LITERAL`` where one is none."""
+    literal = [v is not NOT_LITERAL for v in values]
     if name in UNLESS:
         place, safe = UNLESS[name]
-        return bool(data[place] != safe)
+        if data[place] != safe:
+            return True
     if name in PATTERNS:
         plain = PATTERNS[name]
         return not literal[1] and not (plain is not None and data[plain])
     if name == "replace_strict":
         return len(types) < 4  # no default
-    if name in PERIODS:
-        return not all(literal[1:])
+    if name in PERIODS and not all(literal[1:]):
+        return True
     if name == "pow":  # of whole numbers with a whole number that may be below 0
-        return all(t.is_integer() for t in types) and not (literal[1] or types[1].is_unsigned_integer())
+        powers = [values[1]] if literal[1] else [-1]
+        return all(t.is_integer() for t in types) and not (
+            types[1].is_unsigned_integer() or (isinstance(powers[0], int) and powers[0] >= 0)
+        )
+    if name in NOT_OF_DECIMALS:
+        return any(t.base_type() == pl.Decimal for t in types)
+    family, _, member = name.rpartition(".")
+    if family == "TemporalFunction":
+        return _time_fails(member, values, types[0])
     return name == "ListFunction.ToArray"
+
+
+def _time_fails(member: str, values: Sequence[Any], old: Type) -> bool:
+    """Whether a function of a time raises on one. Of ``Datetime("ns")`` without a zone all are within the calendar."""
+    if member == "DatetimeFunction":  # a day 31 that a month has not
+        return any(v is NOT_LITERAL for v in values)
+    zone = getattr(old, "time_zone", None)
+    if zone not in (None, "UTC") and f"TemporalFunction.{member}" in LOCAL:
+        return True
+    if member == "ReplaceTimeZone" and values[1] not in ("earliest", "latest", "null"):
+        return True
+    if getattr(old, "time_unit", None) == "ns":
+        return False
+    ranged = RANGED.get(old.base_type(), ())
+    return member in ranged or (zone is not None and member in RANGED_IN_ZONE)

@@ -13,14 +13,14 @@ optimization, with no copy of the data.
 
 from __future__ import annotations
 
-import json
-import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
 
-from dpframe.engine.polars_fallible import STRICT, cast_fails, function_fails
+from dpframe.engine.polars_fallible import NOT_LITERAL, STRICT, binary_fails, cast_fails, function_fails
+from dpframe.engine.polars_literals import inputs_of, literal
+from dpframe.engine.polars_scans import foreign_scan, plain_ipc_scans
 from dpframe.engine.polars_steps import (
     BITS,
     BOOLEAN,
@@ -32,11 +32,10 @@ from dpframe.engine.polars_steps import (
     NOT_EVEN_IN,
     OF_CATEGORIES,
     READ,
-    SKIPPED,
-    SPACES,
     UNSEEN,
     WITHIN_BOOLEAN,
     WITHIN_UNITS,
+    bare_name,
 )
 from dpframe.frames.public import MARK
 
@@ -81,7 +80,7 @@ class _Reader:
         try:
             node = self.plan.view_current_node()
         except NotImplementedError as e:
-            if str(e) == "ipc scan" and self._plain_ipc_scans():
+            if str(e) == "ipc scan" and plain_ipc_scans(self.frame):
                 return
             raise
         kind = type(node).__name__
@@ -99,25 +98,9 @@ class _Reader:
             raise _Foreign("SLICE")
 
     def _scan(self, node: Any, unit: tuple[str, ...], kept: bool) -> None:
-        options = node.file_options
-        if options.n_rows is not None:
-            raise _Foreign("SLICE")
-        if options.row_index is not None:
-            raise _Foreign("ROW INDEX")
-        if node.predicate is not None or options.deletion_files is not None:
-            raise _Foreign("a scan with a selection")
-        form, told, *_ = node.scan_type
-        if form == "csv" and any(json.loads(told)[k] for k in SKIPPED):
-            raise _Foreign("SLICE")  # which rows are the first depends on the others
-
-    def _plain_ipc_scans(self) -> bool:
-        """Whether all scans of IPC files read whole files; the tree does not show them, its serialised form does."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = json.loads(self.frame.serialize(format="json"))
-        scans = [x["Scan"] for x in _dicts(tree) if isinstance(x.get("Scan"), dict)]
-        whole = ("row_index", "pre_slice", "deletion_files")
-        return bool(scans) and all(s["unified_scan_args"][k] is None for s in scans for k in whole)
+        step = foreign_scan(node, self.plan.get_schema())
+        if step is not None:
+            raise _Foreign(step)
 
     def _cache(self, node: Any, unit: tuple[str, ...], kept: bool) -> None:
         self.rows(node.input, unit, kept=kept)
@@ -258,7 +241,7 @@ class _Reader:
 
     def _has_column(self, at: int) -> bool:
         e = self.plan.view_expression(at)
-        return type(e).__name__ in ("Column", "Window") or any(self._has_column(i) for i in _inputs(e))
+        return type(e).__name__ in ("Column", "Window") or any(self._has_column(i) for i in inputs_of(e))
 
     def _expression(self, at: int, unit: tuple[str, ...], inside: bool) -> None:
         """Raise _Foreign unless the expression looks at one row; ``inside`` a group of one unit, at that group."""
@@ -270,7 +253,10 @@ class _Reader:
         elif kind == "Function":
             self._function(e, inside)
         elif kind == "BinaryExpr":
-            self._types(str(e.op).partition(".")[2], (e.left, e.right), EQUALITIES)
+            name = str(e.op).partition(".")[2]
+            self._types(name, (e.left, e.right), EQUALITIES)
+            if binary_fails(name, [self.plan.get_dtype(i) for i in (e.left, e.right)]):
+                raise _Foreign(f"{name.lower()} of decimals, which {FAILS}")
         elif kind == "Cast":
             self._cast(e)
         elif kind == "Window":
@@ -288,14 +274,14 @@ class _Reader:
             pass
         elif kind not in ("Column", "Ternary", "Alias"):
             raise _Foreign(str(e.name) if kind == "Agg" else kind.lower())
-        for i in _inputs(e):
+        for i in inputs_of(e):
             self._expression(i, unit, inside)
         return None
 
     def _inner_name(self, at: int) -> str:
         e = self.plan.view_expression(at)
         name = getattr(e, "name", None) or getattr(e, "function_data", ("over",))[0]
-        return f"{_bare(name)} over columns that are not the unit's"
+        return f"{bare_name(name)} over columns that are not the unit's"
 
     def _function(self, e: Any, inside: bool) -> None:
         name = str(e.function_data[0])
@@ -313,17 +299,16 @@ class _Reader:
         else:
             known = family in NOT_EVEN_IN and member not in NOT_EVEN_IN[family].split()
         if not known:
-            raise _Foreign(_bare(name))
+            raise _Foreign(bare_name(name))
         if name in LITERAL_REST and not all(
             _is(self.plan.view_expression(i), "Literal") for i in e.input[1:]
         ):
-            raise _Foreign(f"{_bare(name)} of a column")
+            raise _Foreign(f"{bare_name(name)} of a column")
         self._types(name, e.input, OF_CATEGORIES)
-        literal = [_is(self.plan.view_expression(i), "Literal") for i in e.input]
-        if not all(literal) and function_fails(
-            name, e.function_data, literal, list(map(self.plan.get_dtype, e.input))
-        ):
-            raise _Foreign(f"{_bare(name)}, which {FAILS}")
+        values = [literal(self.plan.view_expression(i)) for i in e.input]
+        types = list(map(self.plan.get_dtype, e.input))
+        if any(v is NOT_LITERAL for v in values) and function_fails(name, e.function_data, values, types):
+            raise _Foreign(f"{bare_name(name)}, which {FAILS}")
 
     def _cast(self, e: Any) -> None:
         old, new = self.plan.get_dtype(e.expr), e.dtype
@@ -341,42 +326,13 @@ class _Reader:
         """Categories may be compared for equality and named; the numbers behind them depend on other rows."""
         types = [self.plan.get_dtype(i) for i in inputs]
         if any(_has(t, pl.Object) for t in types):
-            raise _Foreign(f"{_bare(name)} of objects")
+            raise _Foreign(f"{bare_name(name)} of objects")
         if name not in of_categories and any(_has(t, pl.Categorical) for t in types):
-            raise _Foreign(f"{_bare(name)} of categories")
-
-
-def _inputs(e: Any) -> list[int]:
-    """The expressions that an expression is made of."""
-    found: list[int] = []
-    for name in (
-        "input",
-        "left",
-        "right",
-        "predicate",
-        "truthy",
-        "falsy",
-        "expr",
-        "arguments",
-        "by",
-        "idx",
-        "offset",
-        "length",
-    ):
-        x = getattr(e, name, None)
-        found += [x] if isinstance(x, int) else list(x or ())
-    return found
+            raise _Foreign(f"{bare_name(name)} of categories")
 
 
 def _is(e: Any, kind: str) -> bool:
     return type(e).__name__ == kind
-
-
-def _bare(name: object) -> str:
-    """A function as people write it: ``StringFunction.ToDecimal`` is ``str.to_decimal``."""
-    family, _, member = str(name).rpartition(".")
-    word = "".join(f"_{c.lower()}" if c.isupper() else c for c in member).lstrip("_") if family else member
-    return SPACES.get(family, "") + word
 
 
 def _has(dtype: Any, wanted: Any) -> bool:
@@ -387,13 +343,3 @@ def _has(dtype: Any, wanted: Any) -> bool:
         return any(_has(f.dtype, wanted) for f in dtype.fields)
     inner = getattr(dtype, "inner", None)
     return inner is not None and _has(inner, wanted)
-
-
-def _dicts(tree: Any) -> Iterable[Mapping[str, Any]]:
-    """All dictionaries in a tree of JSON, its numbers left out."""
-    if isinstance(tree, dict):
-        yield tree
-    if isinstance(tree, (dict, list)):
-        for x in tree.values() if isinstance(tree, dict) else tree:
-            if isinstance(x, (dict, list)):
-                yield from _dicts(x)

@@ -262,6 +262,10 @@ class Source(Protocol):
         """
         ...
 
+    def wrong_literal(self) -> str | None:
+        """A function of a lazy frame's plan that was given a pattern, format or the like that it can't use, or None."""
+        ...
+
     def aggregate(self, ask: Ask) -> Counts:
         """One pass over the data. ``by`` without ``keys``: the groups that occur."""
         ...

@@ -17,14 +17,22 @@ _HINT = (
 )
 
 
-def check_strict(session: Session, source: Source) -> None:
-    """Refuse a lazy frame for a strict session, or for one inside a strict one, unless its plan is row by row.
+def check_steps(session: Session, source: Source) -> None:
+    """Refuse a lazy frame whose plan can't be done as it was typed, and, in a strict session, one not row by row.
+
+    A session inside a strict one is strict, too.
 
     Raises
     ------
     InputError
         Before anything is spent. It names the step, which is the caller's own and no cell.
     """
+    wrong = source.wrong_literal()
+    if wrong is not None:
+        raise InputError(
+            f"The lazy frame has a step that can't be done: {wrong} with a pattern, format or number that it does not take.",
+            hint="frame.head(1).collect() outside of dpframe says more",
+        )
     if not any(s.strict for s in (session, *session._outer)):
         return
     step = source.foreign_step(tuple(map(str, session._policy.unit or ())))

@@ -220,3 +220,16 @@ def test_what_was_killed_told_nothing_and_its_request_goes_on(tmp_path):
         assert s.spent == 1
         pl.DataFrame({"x": [1.0]}).dp.count(eps=1, request_id="q")
         assert s.spent == 1
+
+
+def test_what_kind_of_error_it_was_is_not_told(failing):
+    """Which error an engine raises may depend on a cell: every failure reads the same."""
+    told = set()
+    for error in FAILURES:
+        failing(error)
+        with dp.Session(eps=1), pytest.raises(dp.ReleaseFailed) as failed:
+            FRAME.dp.count(eps=1)
+        assert failed.value.__cause__ is None
+        assert failed.value.__context__ is None or failed.value.__suppress_context__
+        told.add(str(failed.value))
+    assert len(told) == 1

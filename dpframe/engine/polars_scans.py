@@ -1,0 +1,84 @@
+"""Scans of files in plans of lazy Polars frames: which read every row, with types that no row decides.
+
+Privacy: a type that is guessed from the first rows depends on them, and the cells of all others with it; a cell that is
+not of its column's type makes the scan fail, which tells of it without noise. A file's own form (quotes that do not
+close, lines of too many fields, text in another encoding) is the file's affair.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import polars as pl
+
+from dpframe.engine.polars_steps import SKIPPED
+
+GUESSED = "a scan that guesses types from rows (schema=... says them)"
+FAILS = "a scan that fails on cells of another type (with ignore_errors=True they are null)"
+
+
+def foreign_scan(node: Any, columns: Iterable[str]) -> str | None:
+    """What a scan of these columns does beside reading all rows of its files, each by itself; None if nothing."""
+    options = node.file_options
+    if options.n_rows is not None:
+        return "SLICE"
+    if options.row_index is not None:
+        return "ROW INDEX"
+    if node.predicate is not None or options.deletion_files is not None:
+        return "a scan with a selection"
+    if node.hive_parts is not None and (options.hive_options or {}).get("schema") is None:
+        return "a scan that guesses types from the names of folders (hive_schema=... says them)"
+    form, told, *_ = node.scan_type
+    read = {"csv": _csv, "ndjson": _ndjson}.get(form)
+    return None if read is None else read(json.loads(told), set(columns))
+
+
+def _csv(told: Mapping[str, Any], columns: set[str]) -> str | None:
+    if any(told[k] for k in SKIPPED):
+        return "SLICE"  # which rows are the first depends on the others
+    if told["schema"] is None:
+        texts = told["infer_schema_length"] == 0
+        if not told["has_header"] or not (texts or columns <= set(_said(told))):
+            return GUESSED
+    elif not told["has_header"] and told["raise_if_empty"]:
+        return "a scan that fails on no row (with raise_if_empty=False it is empty)"
+    types = _said(told)
+    return FAILS if any(t != "String" for t in types.values()) and not told["ignore_errors"] else None
+
+
+def _ndjson(told: Mapping[str, Any], columns: set[str]) -> str | None:
+    if told["schema"] is None and not columns <= set(_said(told)):
+        return GUESSED
+    return None if told["ignore_errors"] else FAILS
+
+
+def _said(told: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for place in ("schema", "schema_overwrite"):
+        found |= (told[place] or {"fields": {}})["fields"]
+    return found
+
+
+def plain_ipc_scans(frame: pl.LazyFrame) -> bool:
+    """Whether all scans of IPC files read whole files; the tree does not show them, its serialised form does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = json.loads(frame.serialize(format="json"))
+    scans = [x["Scan"] for x in _dicts(tree) if isinstance(x.get("Scan"), dict)]
+    whole = ("row_index", "pre_slice", "deletion_files")
+    told = [s["unified_scan_args"] for s in scans]
+    folders = any(t["hive_options"]["enabled"] and t["hive_options"]["schema"] is None for t in told)
+    return bool(scans) and not folders and all(t[k] is None for t in told for k in whole)
+
+
+def _dicts(tree: Any) -> Iterable[Mapping[str, Any]]:
+    """All dictionaries in a tree of JSON, its numbers left out."""
+    if isinstance(tree, dict):
+        yield tree
+    if isinstance(tree, (dict, list)):
+        for x in tree.values() if isinstance(tree, dict) else tree:
+            if isinstance(x, (dict, list)):
+                yield from _dicts(x)
