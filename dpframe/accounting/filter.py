@@ -24,7 +24,6 @@ An event without eps (``rho=`` calls; Gaussian events when delta_calls is used u
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -139,15 +138,6 @@ class Budget:
         if (by_eps and after.eps <= self.eps) or after.rho <= self.rho_limit > 0:  # type: ignore[operator]
             return after, ""
         return None, "rho" if self.eps is None else "eps"
-
-    def state_of(self, events: Iterable[Event]) -> State:
-        """The state after granted events, oldest first, however long ago they were granted."""
-        state = State()
-        for e in events:
-            charged = self.charged(e, state)
-            assert charged is not None
-            state = state.after(charged, "")
-        return state
 
     def spent(self, state: State) -> Cost:
         """The odometer: the least eps that describes what was granted, its delta, and the sum of rho."""

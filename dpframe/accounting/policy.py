@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dpframe.accounting.events import Event
-from dpframe.errors import Arg, InputError
+from dpframe.base.arguments import check_whole
 
 
 class Details(NamedTuple):
@@ -69,7 +69,6 @@ class Limits:
     def checked(self) -> Limits:
         """These limits, or InputError for one that is not a whole number from 1."""
         for k in ("max_groups", "max_rows_per_group", "max_rows"):
-            v = getattr(self, k)
-            if v is not None and (isinstance(v, bool) or not isinstance(v, int) or not 1 <= v <= 2**24):
-                raise InputError(Arg(k, v), " must be a whole number from 1 to 2**24.", hint=Arg(k, 10))
+            if getattr(self, k) is not None:
+                check_whole(k, getattr(self, k), 1, 2**24, right=10, said="2**24")
         return self

@@ -21,6 +21,7 @@ from dpframe.accounting.events import Cost, Number, rational, repeat
 from dpframe.accounting.filter import ACCOUNTANTS, Budget, State
 from dpframe.accounting.policy import Limits
 from dpframe.api.prices import Types, replanned, whole_plan
+from dpframe.base.arguments import check_whole, check_word
 from dpframe.base.html import Page
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, MechanismError, did_you_mean, show, typed
@@ -197,10 +198,8 @@ def advise(
     'gaussian'
     """
     whole = _situation(plan, question, columns, groups, neighbors)
-    if not isinstance(loss, str) or loss not in LOSSES:
-        raise InputError(f"loss={typed(loss)} must be 'rmse' or 'l1'. Hint: loss='l1'")
-    if isinstance(releases, bool) or not isinstance(releases, int) or not 1 <= releases <= 10**9:
-        raise InputError(f"releases={typed(releases)} must be a whole number from 1. Hint: releases=12")
+    check_word("loss", loss, LOSSES, "l1")
+    check_whole("releases", releases, 1, 10**9, right=12, said="10**9")
     if (eps is None) == (rho is None):
         raise InputError("The budget is eps= (with delta=) or rho=, one of them. Hint: eps=1, delta=1e-6")
     if eps is not None:
@@ -235,8 +234,7 @@ def _situation(plan: Any, question: Any, columns: Any, groups: Any, neighbors: A
     if asked not in QUESTIONS:
         raise InputError(f"question={typed(question)} is not one. {did_you_mean(str(question), QUESTIONS)}")
     for name, n in (("columns", columns), ("groups", groups)):
-        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 4096:
-            raise InputError(f"{name}={typed(n)} must be a whole number from 1 to 4096. Hint: {name}=3")
+        check_whole(name, n, 1, 4096, right=3)
     policy = read_policy({"neighbors": neighbors, "unit": "unit" if groups > 1 else None})
     names = [f"x{i}" for i in range(columns)]
     types = [Column(n, "float", "float", True, pl.Float64) for n in names]

@@ -9,6 +9,7 @@ from typing import Any, Generic, cast
 from dpframe import pipeline
 from dpframe.accounting.events import Cost, Number, rational
 from dpframe.api.options import Options, read_limits, read_target
+from dpframe.base.arguments import check_word
 from dpframe.base.forks import check_fork
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import Arg, InputError, NearNames, wrong_type
@@ -199,8 +200,8 @@ def bind(
             Arg("mechanism"), f" takes a registry name, not a {type(mechanism).__name__}.", hint="'laplace'"
         )
     loss = options.get("loss")
-    if loss is not None and (not isinstance(loss, str) or loss not in LOSSES):
-        raise InputError(Arg("loss", loss), " must be 'rmse' or 'l1'.", hint=Arg("loss", "l1"))
+    if loss is not None:
+        check_word("loss", loss, LOSSES, "l1")
     if loss is not None and mechanism != "auto":
         raise InputError(
             Arg("loss"),

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Unpack
 
-from dpframe.accounting.events import Number
 from dpframe.api.asking import Asking
 from dpframe.api.bound_plan import BoundPlan
-from dpframe.api.options import OPTIONS, KeysOptions, Options
+from dpframe.api.options import OPTIONS, KeysOptions, Options, PartOptions
 from dpframe.api.partition import Partition, make_partition
 from dpframe.api.verbs import F, N, P, R
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import Arg, Call, Code, InputError, wrong_type
 from dpframe.frames.contract import Source
 from dpframe.release.answers import FloatAnswer, IntAnswer, PairAnswer
-from dpframe.session.session import Session
 from dpframe.statistics.base import one_column
 from dpframe.statistics.count import count
 
@@ -228,30 +226,18 @@ class FrameDP(_FrameVerbs[IntAnswer, FloatAnswer, PairAnswer, R]):
 
     __slots__ = ()
 
-    @checked(example="partition_by('city', keys=[...], eps=1)")
-    def partition_by(
-        self,
-        *by: Any,
-        keys: Any = None,
-        eps: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        max_groups: int | None = None,
-        max_rows_per_group: int | None = None,
-        session: Session | None = None,
-        label: str | None = None,
-    ) -> Partition:
+    @checked(example="partition_by('city', keys=[...], eps=1)", options=PartOptions.__annotations__)
+    def partition_by(self, *by: Any, keys: Any = None, **options: Unpack[PartOptions]) -> Partition:
         """Divide the frame by public keys into parts that spend side by side.
 
         Parameters
         ----------
-        *by, keys, max_groups, max_rows_per_group
+        *by, keys
             As in ``groupby``; keys are needed.
-        eps, delta, rho : number
-            The cap of each part. The session is charged once, now: the cap, times max_groups with a
-            unit, times 2 under replace_one.
-        session, label
-            See :class:`Options`.
+        **options
+            ``eps`` (with ``delta``) or ``rho``, the cap of each part: the session is charged once, now, for the cap,
+            times max_groups with a unit, times 2 under replace_one. ``max_groups``, ``max_rows_per_group``,
+            ``session``, ``label`` are as in :class:`~dpframe.typing.Options`.
 
         Returns
         -------
@@ -277,18 +263,10 @@ class FrameDP(_FrameVerbs[IntAnswer, FloatAnswer, PairAnswer, R]):
         >>> counts, float(s.spent)
         ({'a': 2, 'b': 1}, 1000000.0)
         """
+        if options.get("session") is None:
+            options["session"] = self._defaults.get("session")
         return make_partition(
-            self._source,
-            _names(by),
-            keys,
-            eps=eps,
-            delta=delta,
-            rho=rho,
-            max_groups=max_groups,
-            max_rows_per_group=max_rows_per_group,
-            session=session if session is not None else self._defaults.get("session"),
-            label=label,
-            door=lambda source, payer: FrameDP(source, defaults={"session": payer}),
+            self._source, _names(by), keys, options, lambda part, s: FrameDP(part, defaults={"session": s})
         )
 
     @property

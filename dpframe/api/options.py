@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from dpframe.accounting.events import Number, rational
 from dpframe.accounting.policy import Limits
+from dpframe.base.arguments import check_word
 from dpframe.errors import Arg, InputError, listed
 from dpframe.mechanisms.base import Target
 from dpframe.planning.request import own_epsilons
@@ -87,16 +88,27 @@ class Options(TypedDict, total=False):
     complete_cases: bool
 
 
-class KeysOptions(TypedDict, total=False):
-    """What ``groupby(...).keys`` takes: nothing is added noise to, so there is no mechanism and no answer to round."""
+class _WithoutNoise(TypedDict, total=False):
+    """Nothing is added noise to, so there is no mechanism and no answer to round."""
 
     eps: Number | None
     delta: Number | None
     rho: Number | None
     session: Session | None
-    request_id: str | None
     max_groups: int | None
     label: str | None
+
+
+class KeysOptions(_WithoutNoise, total=False):
+    """What ``groupby(...).keys`` takes."""
+
+    request_id: str | None
+
+
+class PartOptions(_WithoutNoise, total=False):
+    """What ``partition_by`` takes: the cap of each part, who pays for all of them, and what of a unit counts."""
+
+    max_rows_per_group: int | None
 
 
 OPTIONS = tuple(Options.__annotations__)
@@ -114,19 +126,18 @@ def read_limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:
                 Arg(name), f" does not go with {'groups' if grouped else 'no groups'}.", hint=hint
             )
     threshold = options.get("threshold")
-    if threshold is not None and (not isinstance(threshold, str) or threshold not in ("units", "rows")):
-        raise InputError(
-            Arg("threshold", threshold), " must be 'units' or 'rows'.", hint=Arg("threshold", "rows")
-        )
+    if threshold is not None:
+        check_word("threshold", threshold, ("units", "rows"), "rows")
     if not grouped:
-        return Limits(max_rows=_either(options.get("max_rows"), defaults.max_rows))
-    groups = _either(options.get("max_groups"), defaults.max_groups)
+        return Limits(max_rows=either(options.get("max_rows"), defaults.max_rows))
+    groups = either(options.get("max_groups"), defaults.max_groups)
     return Limits(
-        groups, _either(options.get("max_rows_per_group"), defaults.max_rows_per_group), None, threshold
+        groups, either(options.get("max_rows_per_group"), defaults.max_rows_per_group), None, threshold
     )
 
 
-def _either(typed: int | None, default: int | None) -> int | None:
+def either(typed: int | None, default: int | None) -> int | None:
+    """What was typed, or else the default."""
     return default if typed is None else typed
 
 

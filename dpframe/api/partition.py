@@ -16,9 +16,10 @@ from typing import Any
 
 from dpframe.accounting.budgets import read_budget
 from dpframe.accounting.conversion import pure_rho
-from dpframe.accounting.events import Event, Number, rational, repeat
+from dpframe.accounting.events import Event, rational, repeat
 from dpframe.accounting.filter import Budget
 from dpframe.accounting.policy import Charge, Details, Limits, Policy
+from dpframe.api.options import PartOptions, either
 from dpframe.base.forks import check_fork
 from dpframe.base.html import Page
 from dpframe.base.signals import interruptible, uninterrupted
@@ -95,21 +96,11 @@ class Partition(Page, Mapping[Any, Part]):
 
 
 def make_partition(
-    source: Source,
-    by: tuple[Hashable, ...],
-    keys: Any,
-    *,
-    eps: Number | None,
-    delta: Number | None,
-    rho: Number | None,
-    max_groups: int | None,
-    max_rows_per_group: int | None,
-    session: Session | None,
-    label: str | None,
-    door: Door,
+    source: Source, by: tuple[Hashable, ...], keys: Any, options: PartOptions, door: Door
 ) -> Partition:
     """Charge a session for a partition and make it; see ``df.dp.partition_by``."""
     check_fork()
+    eps, delta, rho = options.get("eps"), options.get("delta"), options.get("rho")
     if (eps is None) == (rho is None):
         raise InputError("partition_by takes the cap of each part: eps= (with delta=) or rho=. Hint: eps=0.5")
     if not by:
@@ -122,12 +113,12 @@ def make_partition(
     d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
     if rho is not None and d:
         raise InputError("delta= goes with eps=, not with rho=. Hint: leave delta= out")
-    _, policy, defaults = terms_of(session)
+    _, policy, defaults = terms_of(options.get("session"))
     types = tuple(source.column(b) for b in by)
     table = key_table(by, types, keys)
     limits = Limits(
-        defaults.max_groups if max_groups is None else max_groups,
-        defaults.max_rows_per_group if max_rows_per_group is None else max_rows_per_group,
+        either(options.get("max_groups"), defaults.max_groups),
+        either(options.get("max_rows_per_group"), defaults.max_rows_per_group),
     )
     bounding = make_bounding(
         limits, policy, source.column, by=by, keys=table, rows_matter=policy.unit is not None
@@ -142,11 +133,11 @@ def make_partition(
     charge = Charge(
         event, question, "parts", policy, same, lambda: Details(_digest(same, policy, bounding), "", "")
     )
-    payer = current(session)
+    payer = current(options.get("session"))
     check_part(payer, source)
     check_steps(payer, source)
     with uninterrupted():  # but for the engine's work
-        receipt = charging.charge(payer, charge, label) if table.size else None
+        receipt = charging.charge(payer, charge, options.get("label")) if table.size else None
         try:
             parts = _parts(
                 source,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, typed
 from dpframe.frames.columns import Column
 from dpframe.mechanisms.base import Target
+from dpframe.planning.pieces import Output
 from dpframe.planning.plan import Plan
 from dpframe.planning.planner import make_plan
 from dpframe.session.forecast import forecast
@@ -62,6 +63,41 @@ def whole_plan(plan: Any) -> tuple[Plan, BoundPlan | None]:
     raise TypeError(
         f"A plan is needed, not a {type(plan).__name__}. Hint: df.dp.plan.count(eps=0.5), which spends nothing"
     )
+
+
+class Asked(NamedTuple):
+    """At what a question is priced: the prices of one kind, and what its errors depend on or are fractions of."""
+
+    axis: str
+    prices: list[Fraction]
+    rows: float | None
+    expected: float
+
+    def target(self, price: Fraction, delta: Fraction) -> Target:
+        return Target(price, delta) if self.axis == "eps" else Target(None, Fraction(0), price)
+
+
+def priced(plan: Plan, bound: BoundPlan | None, eps: Any, rho: Any, rows: Any, relative_to: Any) -> Asked:
+    """What was typed beside a plan, or InputError: for a plan without errors, too."""
+    if (eps is None) == (rho is None):
+        raise InputError("tradeoff takes prices: eps= or rho=, and one of them. Hint: eps=[0.1, 0.5, 1]")
+    axis = "eps" if rho is None else "rho"
+    asked = prices(axis, eps if rho is None else rho)
+    if plan.request is None or not plan.outputs:
+        raise InputError("This plan asks which groups occur, and that has no error. Hint: a plan of counts")
+    size = bound._rows if rows is None and bound is not None else rows
+    expected = 1.0 if relative_to is None else float(rational(relative_to, "relative_to"))
+    return Asked(axis, asked, None if size is None else float(rational(size, "rows")), expected)
+
+
+def error_of(plan: Plan, output: Output, rows: float | None) -> float:
+    """The error of an output of a plan, or InputError where it depends on a number of rows that is not known."""
+    error = output.answer.error(plan.laws, rows)
+    if error is None:
+        raise InputError(
+            f"The error of {output.name!r} depends on how many rows there are. Hint: rows=10_000, a public guess"
+        )
+    return error
 
 
 @checked(example="dp.tradeoff(plan, eps=[0.1, 0.5, 1])")
@@ -114,37 +150,22 @@ def tradeoff(
     [(0.25, 12.0, 0.75), (0.5, 6.0, 0.5), (2.0, 1.0, None)]
     """
     bare, bound = whole_plan(plan)
-    if (eps is None) == (rho is None):
-        raise InputError("tradeoff takes prices: eps= or rho=, and one of them. Hint: eps=[0.1, 0.5, 1]")
-    name = "eps" if rho is None else "rho"
-    asked = prices(name, eps if rho is None else rho)
-    request = bare.request
-    if request is None or not bare.outputs:
-        raise InputError("This plan asks which groups occur, and that has no error. Hint: a plan of counts")
+    asked, request = priced(bare, bound, eps, rho, rows, relative_to), bare.request
+    assert request is not None
     if any(a.eps is not None for a in request.aggregates):
         raise InputError(
             "The outputs of this plan have epsilons of their own. Hint: plan it with one eps= for the call"
         )
-    if rows is None and bound is not None:
-        rows = bound._rows
-    size = None if rows is None else float(rational(rows, "rows"))
-    expected = Fraction(1) if relative_to is None else rational(relative_to, "relative_to")
     columns: dict[str, list[float | None]] = {
-        name: [],
+        asked.axis: [],
         **{c: [] for c in _error_names(bare)},
         "remaining": [],
     }
-    for price in asked:
-        target = Target(price, request.target.delta) if rho is None else Target(None, Fraction(0), price)
-        made = replanned(bare, target)
-        columns[name].append(float(price))
+    for price in asked.prices:
+        made = replanned(bare, asked.target(price, request.target.delta))
+        columns[asked.axis].append(float(price))
         for c, o in zip(_error_names(made), made.outputs):
-            error = o.answer.error(made.laws, size)
-            if error is None:
-                raise InputError(
-                    f"The error of {o.name!r} depends on how many rows there are. Hint: rows=10_000, a public guess"
-                )
-            columns[c].append(error / float(expected))
+            columns[c].append(error_of(made, o, asked.rows) / asked.expected)
         after = forecast(None if bound is None else bound._session, made.event).after
         columns["remaining"].append(None if after is None else float(after))
     if bound is not None and bound._source.library == "pandas":

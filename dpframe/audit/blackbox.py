@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from dpframe.accounting.events import Number, rational
 from dpframe.audit.events import Feature, Table, alike, as_table, features
-from dpframe.errors import InputError, typed
+from dpframe.base.arguments import check_whole
+from dpframe.errors import Code, InputError, typed
 
 Sampler = Callable[[int], Any]
 LEAST = 100
@@ -146,8 +147,7 @@ def black_box(
     (True, True)
     """
     e, d = float(rational(eps, "eps", zero=True)), float(rational(delta, "delta", zero=True, below=1))
-    if isinstance(n, bool) or not isinstance(n, int) or n < LEAST:
-        raise InputError(f"n={typed(n)} must be a whole number from {LEAST}. Hint: n=10**6")
+    check_whole("n", n, LEAST, right=Code("10**6"))
     if not isinstance(alpha, float) or not 0 < alpha < 1:
         raise InputError(f"alpha={typed(alpha)} must lie between 0 and 1. Hint: alpha=1e-6")
     tables = alike(as_table(sampler_a(n), n, "sampler_a"), as_table(sampler_b(n), n, "sampler_b"))

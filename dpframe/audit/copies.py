@@ -11,8 +11,8 @@ import pandas as pd
 import polars as pl
 
 from dpframe.api.bound_plan import BoundPlan
-from dpframe.api.namespaces import FrameDP, Grouped
-from dpframe.audit.recording import Query, alone, auditors_session
+from dpframe.api.namespaces import Grouped
+from dpframe.audit.recording import Audited, Query, alone, auditors_session
 from dpframe.engine.opening import as_source
 from dpframe.errors import InputError, typed
 from dpframe.release.release import Release
@@ -104,11 +104,10 @@ def _copied(frame: Any, n: int, units: list[str]) -> Any:
     return out
 
 
-class _Copies(FrameDP[Any]):
+class _Copies(Audited):
     """``.dp`` of a frame whose every question is asked of each copy."""
 
     __slots__ = ("_max_rows", "_n", "_releases", "_units")
-    _owner = "the audited frame's .dp"
 
     def __init__(
         self, frame: Any, n: int, releases: list[Release], units: bool, max_rows: int | None
@@ -121,17 +120,6 @@ class _Copies(FrameDP[Any]):
         if self._units:  # a unit is in one copy, and all rows of it are in that group
             options = {**options, "max_groups": 1, "max_rows_per_group": rows}
         return super()._ask(aggregates, options, scalar=False, top=top)
-
-    @property
-    def plan(self) -> Any:
-        raise InputError(
-            "A sampler takes the answers given here. Hint: d.count(...) instead of d.plan.count(...)"
-        )
-
-    def partition_by(self, *by: Any, **options: Any) -> Any:
-        raise InputError(
-            "A sampler can't see into parts. Hint: audit the part's question on a filtered frame"
-        )
 
     def groupby(self, *by: Any, keys: Any = None, **limits: Any) -> Any:
         names: tuple[Hashable, ...] = tuple(by[0]) if len(by) == 1 and isinstance(by[0], list) else by

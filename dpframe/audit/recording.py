@@ -15,17 +15,17 @@ from collections.abc import Callable
 from contextvars import Context
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from dpframe.api.bound_plan import BoundPlan
 from dpframe.api.namespaces import FrameDP
 from dpframe.engine.opening import as_source
 from dpframe.errors import InputError
 from dpframe.frames.contract import Ask, Counts, Source
-from dpframe.mechanisms.base import Floats, Ints, Noise
+from dpframe.mechanisms.base import Ints, Noise
 from dpframe.mechanisms.choosers import Chooser
 from dpframe.mechanisms.ranks import Quantiles
 from dpframe.planning.pieces import Piece
@@ -131,6 +131,11 @@ def _of_rank(s: Scored, rank: int, parts: int, places: list[int]) -> list[Fracti
     return out
 
 
+def _of(recorded: str) -> Callable[[str], Any]:
+    """Makes attributes, and methods, of what is recorded."""
+    return lambda name: property(attrgetter(f"{recorded}.{name}"))
+
+
 @dataclass(frozen=True)
 class Recorded(Noise):
     """Another noise, and a note of what it is added to. Equal to another recording of an equal noise."""
@@ -138,14 +143,9 @@ class Recorded(Noise):
     noise: Noise
     asked: Asked = field(compare=False, repr=False)
     piece: int = field(compare=False, repr=False)
-
-    @property
-    def scale(self) -> Fraction:
-        return self.noise.scale
-
-    @property
-    def event(self) -> Any:
-        return self.noise.event
+    scale, event, std, rounding = map(_of("noise"), ("scale", "event", "std", "rounding"))
+    drawn_std, mean_abs, cdf, pmf = map(_of("noise"), ("drawn_std", "mean_abs", "cdf", "pmf"))
+    interval, upper_tail = map(_of("noise"), ("interval", "upper_tail"))
 
     def prepare(self, exact: Ints) -> Ints:
         self.asked.exact[self.piece] = [int(v) for v in exact]
@@ -156,34 +156,6 @@ class Recorded(Noise):
         self.asked.calls.append(("sample", size))
         return self.noise.sample(size)
 
-    def cdf(self, k: npt.ArrayLike) -> Floats:
-        return self.noise.cdf(k)
-
-    def pmf(self, k: npt.ArrayLike) -> Floats:
-        return self.noise.pmf(k)
-
-    @property
-    def std(self) -> float:
-        return self.noise.std
-
-    @property
-    def rounding(self) -> int:
-        return self.noise.rounding
-
-    @property
-    def drawn_std(self) -> float:
-        return self.noise.drawn_std
-
-    @property
-    def mean_abs(self) -> float:
-        return self.noise.mean_abs
-
-    def interval(self, level: float) -> int:
-        return self.noise.interval(level)
-
-    def upper_tail(self, k: int, draws: int = 1) -> float:
-        return self.noise.upper_tail(k, draws)
-
 
 @dataclass(frozen=True)
 class RecordedChooser(Chooser):
@@ -192,35 +164,14 @@ class RecordedChooser(Chooser):
     chooser: Chooser
     asked: Asked = field(compare=False, repr=False)
     piece: int = field(compare=False, repr=False)
-
-    @property
-    def mechanism(self) -> str:  # type: ignore[override]
-        return self.chooser.mechanism
-
-    @property
-    def width(self) -> int:  # type: ignore[override]
-        return self.chooser.width
-
-    @property
-    def event(self) -> Any:  # type: ignore[override]
-        return self.chooser.event
-
-    @property
-    def sensitivity(self) -> Fraction:  # type: ignore[override]
-        return self.chooser.sensitivity
-
-    @property
-    def scale(self) -> Fraction:
-        return self.chooser.scale
+    mechanism, width, event = map(_of("chooser"), ("mechanism", "width", "event"))
+    sensitivity, scale, error = map(_of("chooser"), ("sensitivity", "scale", "error"))
 
     def choose(self, bins: Ints, rows: Ints) -> list[int]:
         noted = (tuple(np.asarray(bins).tolist()), tuple(np.asarray(rows).tolist()))
         self.asked.scores.setdefault(self.piece, []).append(noted)
         self.asked.calls.append(("choose", self.width))
         return self.chooser.choose(bins, rows)
-
-    def error(self, level: float, rows: float | None = None) -> float:
-        return self.chooser.error(level, rows)
 
 
 class _Noted:
@@ -246,24 +197,30 @@ class _Noted:
         return self._source.tally(replace(ask, salt=self._salt))
 
 
-class Watched(FrameDP[Any]):
-    """``.dp`` of a frame under audit: the same verbs, releases through recording noise."""
+class Audited(FrameDP[Any]):
+    """``.dp`` of a frame under audit: the same verbs, whose answers the auditor takes."""
 
-    __slots__ = ("_log", "_salt")
+    __slots__ = ()
     _owner = "the audited frame's .dp"
-
-    def __init__(self, source: Source, log: list[Asked], salt: int) -> None:
-        super().__init__(source)
-        self._log, self._salt = log, salt
 
     @property
     def plan(self) -> Any:
         raise InputError(
-            "An audit records what is released here. Hint: d.count(...) instead of d.plan.count(...)"
+            "An audit takes the answers given here. Hint: d.count(...) instead of d.plan.count(...)"
         )
 
     def partition_by(self, *by: Any, **options: Any) -> Any:
         raise InputError("An audit can't see into parts. Hint: audit the part's question on a filtered frame")
+
+
+class Watched(Audited):
+    """Releases go through recording noise."""
+
+    __slots__ = ("_log", "_salt")
+
+    def __init__(self, source: Source, log: list[Asked], salt: int) -> None:
+        super().__init__(source)
+        self._log, self._salt = log, salt
 
     def _finish(self, bound: BoundPlan) -> Any:
         asked = Asked(bound.plan)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from dpframe.base.arguments import check_whole
 from dpframe.errors import Arg, InputError, typed
 
 
@@ -110,8 +111,7 @@ def run(
     """
     if size not in SIZES:
         raise InputError(Arg("size", size), " is not one.", hint=Arg("size", "small"))
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise InputError(Arg("jobs", jobs), " must be a whole number from 1.", hint=Arg("jobs", 2))
+    check_whole("jobs", jobs, 1, right=2)
     wanted = sorted(_OF) if figures is None else list(figures)
     for f in wanted:
         if f not in _OF:

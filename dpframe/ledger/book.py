@@ -24,6 +24,7 @@ from dpframe.accounting.claims import Busy, Claim, Head, Ticket
 from dpframe.accounting.events import Cost, Number, least
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Policy
+from dpframe.accounting.tables import as_frame
 from dpframe.base.uncopied import Uncopied
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import (
@@ -46,7 +47,7 @@ from dpframe.ledger.granting import Transaction
 from dpframe.ledger.log import Log
 from dpframe.ledger.rows import write_time
 from dpframe.ledger.store import place_of, write_new
-from dpframe.ledger.sums import LedgerEntry, as_frame
+from dpframe.ledger.sums import COLUMNS, LedgerEntry
 
 _RIGHT = "dp.Ledger.create('budget.db', eps=3), then dp.Ledger('budget.db')"
 
@@ -314,7 +315,7 @@ class Ledger(Answering, Uncopied, NearNames):
         -------
         polars.DataFrame
         """
-        return as_frame(self.entries())
+        return as_frame(self.entries(), COLUMNS)
 
     def close(self) -> None:
         """Close the file. What was charged stays charged."""

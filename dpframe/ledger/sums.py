@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import bisect
 import datetime as dt
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,7 @@ import polars as pl
 from dpframe.accounting.claims import Head
 from dpframe.accounting.events import Cost, Event
 from dpframe.accounting.filter import Budget, State
-from dpframe.errors import printable
+from dpframe.accounting.tables import TIME
 from dpframe.ledger.declaration import Declaration
 from dpframe.ledger.rows import Broken, Row, decode, read_time
 
@@ -290,40 +289,9 @@ def advance(budget: Budget, state: State, event: Event, name: str) -> State:
     return after
 
 
-def as_frame(entries: Sequence[LedgerEntry]) -> pl.DataFrame:
-    """Entries as a frame, costs as floats; the columns are described in ``LedgerEntry``."""
-    rows = [
-        (
-            e.sequence,
-            e.time,
-            e.scope,
-            e.label,
-            e.question,
-            e.mechanism,
-            e.sensitivity,
-            e.scale,
-            None if e.cost.eps is None else float(e.cost.eps),
-            float(e.cost.delta),
-            None if e.cost.rho is None else float(e.cost.rho),
-            e.request_id,
-            e.fingerprint,
-            e.repeat_of,
-            e.private,
-            e.released_at,
-            e.failed,
-            e.version,
-            e.head.hash,
-        )
-        for e in entries
-    ]
-    texts = [[printable(x) if isinstance(x, str) else x for x in row] for row in rows]
-    return pl.DataFrame(texts, schema=_COLUMNS, orient="row")
-
-
-_TIME = pl.Datetime("us", "UTC")
-_COLUMNS: dict[str, Any] = {
+COLUMNS: dict[str, Any] = {  # of a ledger as a frame; they are described in ``LedgerEntry``
     "sequence": pl.Int64,
-    "time": _TIME,
+    "time": TIME,
     "scope": pl.String,
     "label": pl.String,
     "question": pl.String,
@@ -337,7 +305,7 @@ _COLUMNS: dict[str, Any] = {
     "fingerprint": pl.String,
     "repeat_of": pl.Int64,
     "private": pl.Boolean,
-    "released_at": _TIME,
+    "released_at": TIME,
     "failed": pl.Boolean,
     "version": pl.String,
     "hash": pl.String,

@@ -11,9 +11,10 @@ import numpy as np
 
 from dpframe.accounting.events import Number, rational
 from dpframe.api.prices import prices
+from dpframe.base.arguments import check_flag, check_whole, check_word
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, MechanismError, typed
-from dpframe.mechanisms.auto import Asked, choose
+from dpframe.mechanisms.auto import LOSSES, Asked, choose
 from dpframe.mechanisms.base import Noise, Target
 from dpframe.mechanisms.registry import mechanism
 from dpframe.plot.charts import alt, data, layers, short
@@ -81,8 +82,7 @@ def noise(
     'Noise at eps = 0.5, delta = 1e-06, sensitivity 1'
     """
     names = _names(mechanisms)
-    if not isinstance(interactive, bool):
-        raise InputError(f"interactive={typed(interactive)} must be True or False. Hint: interactive=False")
+    check_flag("interactive", interactive, False)
     if interactive and any(n in SLOW for n in names):
         slow = next(n for n in names if n in SLOW)
         raise InputError(f"{slow!r} takes seconds for each position of the sliders. Hint: interactive=False")
@@ -164,10 +164,8 @@ def error(
         raise InputError(
             "One of eps= and delta= is a list: what the error is drawn against. Hint: eps=[0.1, 0.5, 1, 2]"
         )
-    if loss not in ("rmse", "l1"):
-        raise InputError(f"loss={typed(loss)} must be 'rmse' or 'l1'. Hint: loss='l1'")
-    if isinstance(numbers, bool) or not isinstance(numbers, int) or not 1 <= numbers <= 10**6:
-        raise InputError(f"numbers={typed(numbers)} must be a whole number from 1 to 10**6. Hint: numbers=4")
+    check_word("loss", loss, LOSSES, "l1")
+    check_whole("numbers", numbers, 1, 10**6, right=4, said="10**6")
     size = float(rational(sensitivity, "sensitivity"))
     axis = listed[0]
     values = prices(axis, eps if axis == "eps" else delta)

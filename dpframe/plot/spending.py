@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpframe.accounting.events import Number, rational
-from dpframe.api.prices import prices, replanned, whole_plan
+from dpframe.accounting.events import Number
+from dpframe.api.prices import error_of, priced, replanned, whole_plan
+from dpframe.base.arguments import check_word
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, MechanismError, typed
-from dpframe.mechanisms.base import Target
 from dpframe.plot.charts import alt, data, layers, short
 from dpframe.session.forecast import forecast
 
@@ -65,15 +65,9 @@ def tradeoff(
     2
     """
     bare, bound = whole_plan(plan)
-    if (eps is None) == (rho is None):
-        raise InputError("tradeoff takes prices: eps= or rho=, and one of them. Hint: eps=[0.1, 0.5, 1]")
-    axis = "eps" if rho is None else "rho"
-    asked = prices(axis, eps if rho is None else rho)
-    if bare.request is None or not bare.outputs:
-        raise InputError("This plan asks which groups occur, and that has no error. Hint: a plan of counts")
-    size = bound._rows if rows is None and bound is not None else rows
-    size = None if size is None else float(rational(size, "rows"))
-    expected = 1.0 if relative_to is None else float(rational(relative_to, "relative_to"))
+    asked = priced(bare, bound, eps, rho, rows, relative_to)
+    axis, request = asked.axis, bare.request
+    assert request is not None
     if mechanisms is not None and (isinstance(mechanisms, str) or not len(mechanisms)):
         raise InputError(
             f"mechanisms={typed(mechanisms)} must be a list of names. Hint: ['laplace', 'gaussian']"
@@ -81,27 +75,20 @@ def tradeoff(
     several = len(bare.outputs) > 1
     points: list[dict[str, Any]] = []
     for name in mechanisms or (None,):
-        for price in asked:
-            target = (
-                Target(price, bare.request.target.delta) if rho is None else Target(None, Fraction(0), price)
-            )
+        for price in asked.prices:
             try:
-                made = replanned(bare, target, name)
+                made = replanned(bare, asked.target(price, request.target.delta), name)
             except MechanismError:
                 if mechanisms is None or len(mechanisms) == 1:
                     raise
                 continue
             for o in made.outputs:
-                error = o.answer.error(made.laws, size)
-                if error is None:
-                    raise InputError(
-                        f"The error of {o.name!r} depends on how many rows there are. Hint: rows=10_000, a public guess"
-                    )
+                error = error_of(made, o, asked.rows)
                 curve = [x for x in (name, o.name if several else None) if x] or [
                     made.parts[o.part].mechanism
                 ]
                 points.append(
-                    {axis: float(price), "error": short(error / expected), "curve": ", ".join(curve)}
+                    {axis: float(price), "error": short(error / asked.expected), "curve": ", ".join(curve)}
                 )
     if mechanisms is None and not several:
         for p in points:
@@ -171,8 +158,7 @@ def budget(spent: Any, *, by: str = "charge") -> altair.LayerChart:
     from dpframe.session.payer import standing
     from dpframe.session.session import Session
 
-    if by not in ("charge", "time"):
-        raise InputError(f"by={typed(by)} must be 'charge' or 'time'. Hint: by='time'")
+    check_word("by", by, ("charge", "time"), "time")
     if isinstance(spent, Session):
         lines = [
             (e.cost.eps, e.cost.rho, e.question, e.label, e.time, e.repeat_of is not None)

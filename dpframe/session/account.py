@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,7 +13,8 @@ import polars as pl
 from dpframe.accounting.events import Cost, Event
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Policy
-from dpframe.errors import InPython, printable
+from dpframe.accounting.tables import TIME
+from dpframe.errors import InPython
 from dpframe.release.release import Release
 
 
@@ -134,35 +135,16 @@ class Account:
     lifetime: Budget | None = None  # of a ledger with a window: what limits all windows together
 
 
-def as_frame(entries: Sequence[Entry]) -> pl.DataFrame:
-    """The account as a frame; the columns are described in ``Session.report``."""
-    schema: dict[str, Any] = {
-        "index": pl.Int64,
-        "label": pl.String,
-        "question": pl.String,
-        "eps": pl.Float64,
-        "delta": pl.Float64,
-        "rho": pl.Float64,
-        "mechanism": pl.String,
-        "time": pl.Datetime("us", "UTC"),
-        "repeat_of": pl.Int64,
-        "private": pl.Boolean,
-        "replayed": pl.Boolean,
-    }
-    rows = [
-        (
-            e.index,
-            e.label,
-            printable(e.question),
-            None if e.cost.eps is None else float(e.cost.eps),
-            float(e.cost.delta),
-            None if e.cost.rho is None else float(e.cost.rho),
-            e.mechanism,
-            e.time,
-            e.repeat_of,
-            e.private,
-            e.replayed,
-        )
-        for e in entries
-    ]
-    return pl.DataFrame(rows, schema=schema, orient="row")
+COLUMNS: dict[str, Any] = {  # of an account as a frame; they are described in ``Session.report``
+    "index": pl.Int64,
+    "label": pl.String,
+    "question": pl.String,
+    "eps": pl.Float64,
+    "delta": pl.Float64,
+    "rho": pl.Float64,
+    "mechanism": pl.String,
+    "time": TIME,
+    "repeat_of": pl.Int64,
+    "private": pl.Boolean,
+    "replayed": pl.Boolean,
+}

@@ -11,10 +11,11 @@ import polars as pl
 from dpframe.accounting.events import Cost, Number, least, rational
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Policy
+from dpframe.accounting.tables import as_frame
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import Arg, Call, InputError, InPython, LedgerError, NothingYet, did_you_mean
 from dpframe.release.release import Release
-from dpframe.session.account import Account, Entry, as_frame
+from dpframe.session.account import COLUMNS, Account, Entry
 from dpframe.session.statement import Statement, statement
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Reported:
                     ".",
                     hint=Call("report", accountant="pld", delta=1e-6),
                 )
-            return as_frame(list(self._entries))
+            return as_frame(self._entries, COLUMNS)
         if self._split or self._charges > len(self._entries):
             raise InputError(
                 "This session was split, so its parts report."

@@ -17,6 +17,7 @@ from dpframe.accounting.budgets import SessionOptions
 from dpframe.accounting.events import Number
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Charge
+from dpframe.base.arguments import check_flag
 from dpframe.base.html import Page
 from dpframe.base.uncopied import Uncopied
 from dpframe.base.wrong_calls import checked
@@ -105,8 +106,7 @@ class Session(Current, Reported, Uncopied, Page, NearNames):
         strict: bool = False,
         **budget: Unpack[SessionOptions],
     ) -> None:
-        if not isinstance(strict, bool):
-            raise InputError(Arg("strict", strict), " must be True or False.", hint=Arg("strict", True))
+        check_flag("strict", strict)
         self._setup(read_terms(budget, ledger, scope))
         self._strict = strict
         opened.add(self)

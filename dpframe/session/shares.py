@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from dpframe.accounting.events import Number, rational
 from dpframe.accounting.filter import Budget
+from dpframe.base.arguments import check_word
 from dpframe.errors import Arg, Call, InputError, show, typed
 
 
@@ -14,8 +15,8 @@ def divided(
     budget: Budget, shares: int | Mapping[str, Number], by: str | None
 ) -> tuple[str, dict[str, Fraction]]:
     """What is shared, "eps" or "rho", and the fraction of each part; see ``Session.split``."""
-    if by not in ("eps", "rho", None):
-        raise InputError(Arg("by", by), " must be 'eps' or 'rho'.", hint=Arg("by", "eps"))
+    if by is not None:
+        check_word("by", by, ("eps", "rho"), "eps")
     rules = budget.rules
     how = by or rules.shares
     if by == "eps" and not rules.by_eps and budget.eps is not None:

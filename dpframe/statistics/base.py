@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.accounting.events import Number, rational
+from dpframe.base.arguments import check_flag
 from dpframe.base.released import Released
 from dpframe.errors import Arg, Call, Code, InputError, exactly, warn, wrong_type
 from dpframe.frames.columns import Column
@@ -253,10 +254,7 @@ def list_of_columns(verb: str, columns: Any) -> tuple[Hashable, ...]:
 
 def common(eps: Number | None, nonnegative: bool, round: int | None) -> dict[str, Any]:
     """The arguments that every question takes, checked."""
-    if not isinstance(nonnegative, bool):
-        raise InputError(
-            Arg("nonnegative", nonnegative), " must be True or False.", hint=Arg("nonnegative", True)
-        )
+    check_flag("nonnegative", nonnegative)
     if round is not None and (isinstance(round, bool) or not isinstance(round, int)):
         raise InputError(Arg("round", round), " must be a whole number of decimals.", hint=Arg("round", 2))
     if round is not None and abs(round) > 15:

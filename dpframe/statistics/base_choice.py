@@ -21,6 +21,9 @@ from dpframe.statistics.base import Aggregate
 class Choosing(Aggregate):
     """A question answered by choosing among public candidates."""
 
+    in_rows = True
+    chosen = True
+
     @property
     def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
         return ()
@@ -31,14 +34,6 @@ class Choosing(Aggregate):
 
     def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
         return ()
-
-    @property
-    def in_rows(self) -> bool:
-        return True
-
-    @property
-    def chosen(self) -> bool:
-        return True
 
     @property
     def flips(self) -> bool:

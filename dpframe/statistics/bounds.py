@@ -23,24 +23,16 @@ from dpframe.statistics.question import question
 class Bracket(Binned):
     """Bounds from a histogram between powers of two; ``bounds`` is the range that they are in."""
 
+    pair = True
+    missing = "null and NaN are left out of bounds; infinities count at the ends of the range"
+    verb = "bounds"
+
     def argument(self, name: str) -> Any:
         return self.bounds if name == "range" else getattr(self, name, None)
 
     @property
     def numeric(self) -> tuple[Hashable, ...]:
         return (self.column,)
-
-    @property
-    def pair(self) -> bool:
-        return True
-
-    @property
-    def missing(self) -> str:
-        return "null and NaN are left out of bounds; infinities count at the ends of the range"
-
-    @property
-    def verb(self) -> str:
-        return "bounds"
 
     @property
     def default_name(self) -> str:

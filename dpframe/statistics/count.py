@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from dpframe.accounting.events import Number
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer, Linear
-from dpframe.layout.families import UNITS, Bounds, Family
+from dpframe.layout.families import UNITS, Family
 from dpframe.layout.layouts import Layout
 from dpframe.statistics.base import Aggregate, common, one_column
 from dpframe.statistics.question import question
@@ -19,10 +19,9 @@ class Count(Aggregate):
     """``complete``: all rows have the column, as those without it are left out of the whole call."""
 
     complete: bool = field(default=False, repr=False)
-
-    @property
-    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
-        return ()
+    measured = ()
+    in_rows = True
+    verb = "count"
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
@@ -39,14 +38,6 @@ class Count(Aggregate):
         return () if self.column is None else (Family("column", (self.column,), (None,)),)
 
     @property
-    def in_rows(self) -> bool:
-        return True
-
-    @property
-    def verb(self) -> str:
-        return "count"
-
-    @property
     def default_name(self) -> str:
         return "count" if self.column is None else f"{self.column}_count"
 
@@ -57,18 +48,9 @@ class Count(Aggregate):
 @dataclass(frozen=True, slots=True)
 class CountUnits(Aggregate):
     column: Hashable | None = None
-
-    @property
-    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
-        return ()
-
-    @property
-    def verb(self) -> str:
-        return "count_units"
-
-    @property
-    def default_name(self) -> str:
-        return "units"
+    measured = ()
+    verb = "count_units"
+    default_name = "units"
 
     def families(self, types: Mapping[Hashable, Column]) -> tuple[Family, ...]:
         return (UNITS,)

@@ -133,8 +133,6 @@ def clip_cov(
         In the columns' units, from knowledge about the world and never from the frame. Boolean columns need none.
     B : number
         Short for ``bounds=(-B, B)``, for all columns.
-    ddof : int
-        The divisor is n - ddof, as in pandas and Polars; 0, 1 or 2.
 
     Returns
     -------

@@ -18,7 +18,7 @@ from dpframe.frames.columns import Column
 from dpframe.frames.keys import MOST_KEYS
 from dpframe.frames.public import Public
 from dpframe.layout.answers import Answer, Linear
-from dpframe.layout.families import Bounds, Family
+from dpframe.layout.families import Family
 from dpframe.layout.layouts import Layout
 from dpframe.layout.tables import Fixed, Index
 from dpframe.statistics.base import Aggregate, common, one_column, one_number
@@ -29,17 +29,12 @@ from dpframe.statistics.question import question
 class Binned(Aggregate):
     """A question answered by noisy counts of bins."""
 
-    @property
-    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
-        return ()
+    measured = ()
+    in_rows = True
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
         return (self.column,)
-
-    @property
-    def in_rows(self) -> bool:
-        return True
 
     @abstractmethod
     def tally(self, column: Column) -> Tally:
@@ -60,22 +55,13 @@ class Binned(Aggregate):
 @dataclass(frozen=True, slots=True)
 class Histogram(Binned):
     edges: tuple[Fraction, ...] = ()
+    verb = "histogram"
+    default_name = "count"
+    missing = "null and NaN have a row of their own in histograms; infinities lie below or above the edges"
 
     @property
     def numeric(self) -> tuple[Hashable, ...]:
         return (self.column,)
-
-    @property
-    def verb(self) -> str:
-        return "histogram"
-
-    @property
-    def default_name(self) -> str:
-        return "count"
-
-    @property
-    def missing(self) -> str:
-        return "null and NaN have a row of their own in histograms; infinities lie below or above the edges"
 
     def width(self) -> int:
         return len(self.edges) + 2  # below, the bins, above, missing

@@ -16,17 +16,12 @@ from dpframe.statistics.question import question
 
 @dataclass(frozen=True, slots=True)
 class NUnique(Binned):
-    @property
-    def verb(self) -> str:
-        return "n_unique"
+    verb = "n_unique"
+    missing = "null and NaN are no value in n_unique"
 
     @property
     def default_name(self) -> str:
         return f"{self.column}_n_unique"
-
-    @property
-    def missing(self) -> str:
-        return "null and NaN are no value in n_unique"
 
     def tally(self, column: Column) -> Tally:
         inner = column.native if column.kind == "categorical" else column

@@ -37,6 +37,7 @@ class Quantile(Counted):
     candidates: tuple[Fraction, ...] | None = None
     asked: str = "quantile"
     whole: bool = False
+    missing = "null and NaN are left out of quantiles; infinities count at the last candidates"
 
     def argument(self, name: str) -> Any:
         if name == "q":
@@ -46,10 +47,6 @@ class Quantile(Counted):
     @property
     def numeric(self) -> tuple[Hashable, ...]:
         return (self.column,)
-
-    @property
-    def missing(self) -> str:
-        return "null and NaN are left out of quantiles; infinities count at the last candidates"
 
     def alone(self) -> Quantile:
         return replace(self, whole=True)
@@ -152,8 +149,6 @@ def quantile(
     bounds : (low, high)
         In the column's unit, from knowledge. The range is cut into 2**16 equal steps; of an integer
         column, its integers are the candidates (every 2**j-th if there are more than 2**16).
-    candidates : list of numbers, increasing
-        Instead of ``bounds``: what can be the answer.
 
     Returns
     -------
@@ -224,8 +219,6 @@ def median(
     ----------
     bounds : (low, high)
         In the column's unit, from knowledge; cut into candidates as for :func:`dpframe.quantile`.
-    candidates : list of numbers, increasing
-        Instead of ``bounds``: what can be the answer.
 
     Returns
     -------
@@ -274,8 +267,6 @@ def iqr(
     ----------
     bounds : (low, high)
         In the column's unit, from knowledge; cut into candidates as for :func:`dpframe.quantile`.
-    candidates : list of numbers, increasing
-        Instead of ``bounds``: what can be the answer.
 
     Returns
     -------

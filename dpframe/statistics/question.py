@@ -29,6 +29,20 @@ _SHARED = {
     In the column's unit, from knowledge about the world and never from the frame. Boolean columns need none.""",
     "B": """number
     Short for ``bounds=(-B, B)``, for signed columns.""",
+    "ddof": """int
+    The divisor is n - ddof, as in pandas and Polars; 0, 1 or 2.""",
+    "candidates": """list of numbers, increasing
+    Instead of ``bounds``: what can be the answer.""",
+    "columns": """list of columns, or one column of lists
+    The components (at most 4096): Boolean, integer, float or Decimal columns; or the name of one
+    Polars (or Arrow) column of arrays or lists.""",
+    "norm": """number
+    The longest that one vector may be, in the components' unit; longer ones keep their direction.""",
+    "ord": """{2, 1}
+    Which norm: Euclidean (goes well with Gaussian noise, and ``rho=``), or the sum of absolute values
+    (Laplace noise).""",
+    "dim": """int, optional
+    How long lists are; needed for lists without a fixed length. A list of another length is missing.""",
     "eps": """number, optional
     An epsilon of its own within ``agg`` or ``dp_agg``.""",
     "nonnegative": """bool

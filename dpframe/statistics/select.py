@@ -31,6 +31,9 @@ class Scored(Choosing):
 
     of: tuple[Hashable, ...] = ()
     k: int = 1
+    in_rows = False
+    verb = "select"
+    default_name = "rank"
 
     def argument(self, name: str) -> Any:
         return list(self.of) if name == "columns" else getattr(self, name, None)
@@ -42,18 +45,6 @@ class Scored(Choosing):
     @property
     def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
         return tuple((c, self.bounds) for c in self.of)
-
-    @property
-    def in_rows(self) -> bool:
-        return False
-
-    @property
-    def verb(self) -> str:
-        return "select"
-
-    @property
-    def default_name(self) -> str:
-        return "rank"
 
     def sums(
         self, types: Mapping[Hashable, Column], fold: int | None

@@ -14,13 +14,8 @@ from dpframe.statistics.question import AUDIT_BOUNDS, question
 
 @dataclass(frozen=True, slots=True)
 class ClipSum(Aggregate):
-    @property
-    def form(self) -> str:
-        return "sum"
-
-    @property
-    def verb(self) -> str:
-        return "clip_sum"
+    form = "sum"
+    verb = "clip_sum"
 
     @property
     def default_name(self) -> str:
@@ -33,14 +28,11 @@ class ClipSum(Aggregate):
 @dataclass(frozen=True, slots=True)
 class ClipMean(Aggregate):
     n: int | None = None
+    verb = "clip_mean"
 
     @property
     def form(self) -> str:
         return "block" if self.n is None else "centred"
-
-    @property
-    def verb(self) -> str:
-        return "clip_mean"
 
     @property
     def default_name(self) -> str:

@@ -26,22 +26,13 @@ from dpframe.statistics.question import question
 class TopK(Counted):
     k: int = 1
     candidates: Any = field(default=None, hash=False, compare=False, repr=False)
-
-    @property
-    def verb(self) -> str:
-        return "top_k"
-
-    @property
-    def default_name(self) -> str:
-        return "rank"
+    verb = "top_k"
+    default_name = "rank"
+    missing = "null and NaN are one candidate if None is listed, else left out"
 
     @property
     def flips(self) -> bool:
         return self.k == 1
-
-    @property
-    def missing(self) -> str:
-        return "null and NaN are one candidate if None is listed, else left out"
 
     def tally(self, column: Column) -> Tally:
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.accounting.events import Number
+from dpframe.base.arguments import check_flag
 from dpframe.errors import Arg, InputError
 from dpframe.layout.answers import Answer
 from dpframe.layout.layouts import Layout
@@ -20,10 +21,7 @@ class ClipVar(Aggregate):
     ddof: int = 1
     raw: bool = False
     root: bool = False
-
-    @property
-    def form(self) -> str:
-        return "triple"
+    form = "triple"
 
     @property
     def verb(self) -> str:
@@ -65,8 +63,6 @@ def clip_var(
 
     Parameters
     ----------
-    ddof : int
-        The divisor is n - ddof, as in pandas and Polars; 0, 1 or 2.
     raw : bool
         Leave out the limits: the answer may be negative, and is closer to the truth on average.
 
@@ -100,8 +96,7 @@ def clip_var(
     >>> round(v)
     100
     """
-    if not isinstance(raw, bool):
-        raise InputError(Arg("raw", raw), " must be True or False.", hint=Arg("raw", True))
+    check_flag("raw", raw)
     parsed = parse_bounds("clip_var", one_column("clip_var", column), bounds, B)
     return ClipVar(column, parsed, ddof=checked_ddof(ddof), raw=raw, **common(eps, nonnegative, round))
 
@@ -124,11 +119,6 @@ def clip_std(
     round: int | None = None,
 ) -> ClipVar:
     """Take the standard deviation of a column's non-missing values, each clipped to public bounds.
-
-    Parameters
-    ----------
-    ddof : int
-        The divisor is n - ddof, as in pandas and Polars; 0, 1 or 2.
 
     Returns
     -------

@@ -10,10 +10,11 @@ from typing import Any
 import polars as pl
 
 from dpframe.accounting.events import Number, rational
+from dpframe.base.arguments import check_whole
 from dpframe.errors import Arg, Call, InputError, exactly
 from dpframe.frames.columns import MEASURABLE, Column
 from dpframe.layout.answers import Answer, Linear
-from dpframe.layout.families import Bounds, Family
+from dpframe.layout.families import Family
 from dpframe.layout.layouts import Layout
 from dpframe.layout.moments import Quotient
 from dpframe.statistics.base import (
@@ -39,10 +40,8 @@ class VectorSum(Aggregate):
     dims: int = 0
     mean: bool = False
     n: int | None = None
-
-    @property
-    def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
-        return ()
+    measured = ()
+    default_name = "vector"
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
@@ -51,10 +50,6 @@ class VectorSum(Aggregate):
     @property
     def verb(self) -> str:
         return "vector_mean" if self.mean else "vector_sum"
-
-    @property
-    def default_name(self) -> str:
-        return "vector"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -128,19 +123,6 @@ def vector_sum(
 ) -> VectorSum:
     """Add up vectors, each shortened to a public norm.
 
-    Parameters
-    ----------
-    columns : list of columns, or one column of lists
-        The components (at most 4096): Boolean, integer, float or Decimal columns; or the name of one
-        Polars (or Arrow) column of arrays or lists.
-    norm : number
-        The longest that one vector may be, in the components' unit; longer ones keep their direction.
-    ord : {2, 1}
-        Which norm: Euclidean (goes well with Gaussian noise, and ``rho=``), or the sum of absolute values
-        (Laplace noise).
-    dim : int, optional
-        How long lists are; needed for lists without a fixed length. A list of another length is missing.
-
     Returns
     -------
     VectorSum
@@ -195,16 +177,6 @@ def vector_mean(
 
     Parameters
     ----------
-    columns : list of columns, or one column of lists
-        The components (at most 4096): Boolean, integer, float or Decimal columns; or the name of one
-        Polars (or Arrow) column of arrays or lists.
-    norm : number
-        The longest that one vector may be, in the components' unit; longer ones keep their direction.
-    ord : {2, 1}
-        Which norm: Euclidean (goes well with Gaussian noise, and ``rho=``), or the sum of absolute values
-        (Laplace noise).
-    dim : int, optional
-        How long lists are; needed for lists without a fixed length. A list of another length is missing.
     n : int, optional
         The number of vectors, if it is public. Without it, the number is counted with noise of its own, at
         half of the epsilon.
@@ -247,12 +219,8 @@ def _vector(verb: str, columns: Any, norm: Any, ord: Any, dim: Any) -> dict[str,
         raise InputError(
             Arg("ord", ord), " must be 2 (Euclidean) or 1 (sum of absolute values).", hint=Arg("ord", 2)
         )
-    if dim is not None and (
-        isinstance(dim, bool) or not isinstance(dim, int) or not 1 <= dim <= MOST_COMPONENTS
-    ):
-        raise InputError(
-            Arg("dim", dim), f" must be a whole number from 1 to {MOST_COMPONENTS}.", hint=Arg("dim", 8)
-        )
+    if dim is not None:
+        check_whole("dim", dim, 1, MOST_COMPONENTS, right=8)
     return {"of": of, "norm": rational(norm, "norm"), "order": ord, "dims": dim or 0}
 
 

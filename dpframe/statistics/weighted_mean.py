@@ -21,14 +21,11 @@ from dpframe.statistics.question import AUDIT_BOUNDS, question
 class ClipWMean(Aggregate):
     weights: Hashable = None
     weight_bounds: Bounds = BOOLEAN
+    verb = "clip_wmean"
 
     @property
     def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
         return ((self.column, self.bounds), (self.weights, self.weight_bounds))
-
-    @property
-    def verb(self) -> str:
-        return "clip_wmean"
 
     @property
     def default_name(self) -> str:

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from loss_distribution import loss_distribution
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import binom
 
@@ -17,7 +18,6 @@ from dpframe.accounting.conversion import eps_of_rho, pure_rho
 from dpframe.accounting.events import Event, compose, repeat
 from dpframe.accounting.report import losses_of, report
 from dpframe.mechanisms.base import Target
-from dpframe.mechanisms.losses import loss_distribution
 
 ZERO, DELTA = Fraction(0), Fraction(1, 10**6)
 DF = pl.DataFrame({"x": [1.0, 2.0, 3.0], "g": ["a", "a", "b"]})
