@@ -1,1 +1,1 @@
-"""api"""
+"""What analysts call: ``.dp`` on frames, the verbs, plans with their frame, partitions, prices and advice."""

@@ -1,4 +1,4 @@
-"""Figures 1 to 4: what comes out, what reaches the mechanism, on which engine, and whether it is right."""
+"""Figures 1 to 4: what comes out, what reaches the mechanism, on every library alike, and whether it is right."""
 
 from __future__ import annotations
 

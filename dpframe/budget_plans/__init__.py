@@ -1,1 +1,1 @@
-"""budget_plans"""
+"""Plans of many queries under one budget, and the release files that hold them."""

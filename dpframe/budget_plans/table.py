@@ -1,4 +1,4 @@
-"""A budget plan's table, log and fingerprint, made from plans and releases. No data."""
+"""A budget plan's table and log, made from plans and releases. No data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``dpframe ledger create | show | verify | export``. Errors are worded for Python here; ``cli`` rewords them."""
+"""``dpframe ledger create | show | verify | export``."""
 
 from __future__ import annotations
 

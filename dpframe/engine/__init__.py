@@ -1,1 +1,1 @@
-"""The exact side: three integers per group from one pass over the data. Knows no statistics, no noise."""
+"""Exact integers per group from every kind of frame, in one pass over the data. Knows no statistics, no noise."""

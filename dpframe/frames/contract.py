@@ -1,4 +1,4 @@
-"""What is known of a frame without looking at a cell: names, types, whether a cell can be missing."""
+"""The contract of engines: what a source is asked, and the integers that it gives."""
 
 from __future__ import annotations
 

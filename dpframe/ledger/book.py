@@ -19,12 +19,12 @@ from typing import Unpack
 import polars as pl
 
 from dpframe._version import __version__
+from dpframe.accounting.account_frame import as_frame
 from dpframe.accounting.budgets import DeclaredOptions, read_budget, read_policy
 from dpframe.accounting.claims import Busy, Claim, Head, Ticket
 from dpframe.accounting.events import Cost, Number, least
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Policy
-from dpframe.accounting.tables import as_frame
 from dpframe.base.uncopied import Uncopied
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import (

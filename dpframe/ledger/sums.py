@@ -21,10 +21,10 @@ from typing import Any
 
 import polars as pl
 
+from dpframe.accounting.account_frame import TIME
 from dpframe.accounting.claims import Head
 from dpframe.accounting.events import Cost, Event
 from dpframe.accounting.filter import Budget, State
-from dpframe.accounting.tables import TIME
 from dpframe.ledger.declaration import Declaration
 from dpframe.ledger.rows import Broken, Row, decode, read_time
 

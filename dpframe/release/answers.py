@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from dpframe.base.html import Page
 from dpframe.base.wrong_calls import checked
@@ -24,6 +24,23 @@ class _Answer(Page):
     """Shared by the two scalar answers: plain in ``str``, ``format`` and every export, ± in ``repr``."""
 
     release: Any
+    _plain: ClassVar[Any]  # the type of plain numbers
+
+    def __new__(cls, value: Any, release: Any = None) -> Any:
+        if release is None:  # somebody computes with the type: plain numbers come out
+            return cls._plain(value)
+        self = cls._plain.__new__(cls, value)
+        self.release = release
+        return self
+
+    def __str__(self) -> str:
+        return str(self._plain.__repr__(self))
+
+    def __format__(self, spec: str) -> str:
+        return str(self._plain.__format__(self, spec))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self._plain(self), self.release))
 
     @property
     def std(self) -> float:
@@ -81,38 +98,10 @@ class PairAnswer(Page, tuple[float, float]):
 class IntAnswer(_Answer, int):
     """A released integer."""
 
-    def __new__(cls, value: int, release: Any = None) -> Any:
-        if release is None:  # somebody computes with the type: plain numbers come out
-            return int(value)
-        self = int.__new__(cls, value)
-        self.release = release
-        return self
-
-    def __str__(self) -> str:
-        return int.__repr__(self)
-
-    def __format__(self, spec: str) -> str:
-        return int.__format__(self, spec)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (IntAnswer, (int(self), self.release))
+    _plain = int
 
 
 class FloatAnswer(_Answer, float):
     """A released float."""
 
-    def __new__(cls, value: float, release: Any = None) -> Any:
-        if release is None:
-            return float(value)
-        self = float.__new__(cls, value)
-        self.release = release
-        return self
-
-    def __str__(self) -> str:
-        return float.__repr__(self)
-
-    def __format__(self, spec: str) -> str:
-        return float.__format__(self, spec)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (FloatAnswer, (float(self), self.release))
+    _plain = float

@@ -1,4 +1,4 @@
-"""A session's account: what was typed as its budget, and a line for every charge."""
+"""A session's account: a line for every charge, the receipt of each, and all that a statement says."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from dpframe.accounting.account_frame import TIME
 from dpframe.accounting.events import Cost, Event
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Policy
-from dpframe.accounting.tables import TIME
 from dpframe.errors import InPython
 from dpframe.release.release import Release
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, overload
 
 import polars as pl
 
+from dpframe.accounting.account_frame import as_frame
 from dpframe.accounting.events import Cost, Number, least, rational
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Policy
-from dpframe.accounting.tables import as_frame
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import Arg, Call, InputError, InPython, LedgerError, NothingYet, did_you_mean
 from dpframe.release.release import Release
