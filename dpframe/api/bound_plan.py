@@ -9,7 +9,7 @@ from typing import Any, Generic, cast
 from dpframe import pipeline
 from dpframe.accounting.events import Cost, Number, rational
 from dpframe.api.options import Options, read_limits, read_target
-from dpframe.base.arguments import check_word
+from dpframe.base.arguments import check_flag, check_word
 from dpframe.base.forks import check_fork
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import Arg, InputError, NearNames, wrong_type
@@ -214,10 +214,8 @@ def bind(
     if after:
         aggregates = tuple(replace(a, **after) for a in aggregates)
     complete = options.get("complete_cases")
-    if complete is not None and not isinstance(complete, bool):
-        raise InputError(
-            Arg("complete_cases", complete), " must be True or False.", hint=Arg("complete_cases", True)
-        )
+    if complete is not None:
+        check_flag("complete_cases", complete)
     aggregates, target, error, rows = read_target(
         aggregates, options, unknown=by is not None and keys is None
     )
