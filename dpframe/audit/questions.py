@@ -29,6 +29,13 @@ VERBS: dict[str, Callable[[Any, Any], Any]] = {
         other=dp.clip_sum("y", bounds=(1, 4)),
         eps=eps,
     ),
+    "agg of complete rows": lambda d, eps: d.agg(
+        n=dp.count(),
+        m=dp.clip_mean("x", bounds=BOUNDS),
+        other=dp.clip_sum("y", bounds=(1, 4)),
+        eps=eps,
+        complete_cases=True,
+    ),
 }
 # Asked of a frame, and in groups as a count of the groups' values.
 VALUES: dict[str, Callable[[Any, Any], Any]] = {

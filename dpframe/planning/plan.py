@@ -201,10 +201,10 @@ class Plan(Page, NearNames):
 
     def describe(self) -> str:
         """The question, as one would type it."""
-        if self.top is not None:
-            return f"top_k({self.by[0].name!r}, {self.top})"
-        asked = [q.describe() for q in self.questions]
         complete = ["complete_cases=True"] if self.complete else []
+        if self.top is not None:
+            return f"top_k({', '.join([repr(self.by[0].name), str(self.top), *complete])})"
+        asked = [q.describe() for q in self.questions]
         if not self.grouped and (self.scalar or self.index):
             return ", ".join([asked[0][:-1], *complete]) + ")"
         listed = ", ".join([*asked, *complete])

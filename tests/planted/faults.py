@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from planted.complete_faults import COMPLETE_FAULTS
 from planted.fault import LEDGER, SESSION, Fault
 from planted.interval_faults import INTERVAL_FAULTS
 from planted.noise_faults import NOISE_FAULTS
 
 FAULTS = (
     *NOISE_FAULTS,
+    *COMPLETE_FAULTS,
     *INTERVAL_FAULTS,
     # ---- budgets ----
     Fault(

@@ -224,6 +224,9 @@ def test_its_fingerprint_is_another(session):
         return fingerprint(FRAME.dp.plan.agg(*verbs, eps=1, complete_cases=True).plan)
 
     assert pair(dp.count("x"), dp.count("y")) != pair(dp.count("x"), dp.count("w"))
+    found = FRAME.dp.plan.top_k("t", 2, eps=1, delta=1e-6, complete_cases=True).plan
+    assert found.describe() == "top_k('t', 2, complete_cases=True)"
+    assert fingerprint(found) != fingerprint(FRAME.dp.plan.top_k("t", 2, eps=1, delta=1e-6).plan)
 
 
 def test_a_request_answered_for_all_rows_is_no_answer_for_complete_ones(tmp_path):
