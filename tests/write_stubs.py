@@ -6,7 +6,8 @@ from pathlib import Path
 
 import dpframe as dp
 from dpframe.api import verbs
-from dpframe.statistics.question import Statistic, sections
+from dpframe.base.docstrings import sections
+from dpframe.statistics.question import Statistic
 from dpframe.statistics.table import STATISTICS
 
 COMES_BACK = {

@@ -8,37 +8,51 @@ cost is never too low and what is read as a budget never too high. Formulas and 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from dpframe.accounting import conversion
 from dpframe.accounting.events import Number, rational
+from dpframe.base.docstrings import documented, entries
 from dpframe.base.wrong_calls import checked
+
+F = TypeVar("F", bound=Callable[..., Any])
+_RAISES = """InputError
+    For a number that is outside of its range, or not finite."""
+_SHARED = entries("""\
+eps : number
+    Above 0.
+rho : number
+    0 or more.
+mu : number
+    Sensitivities to a sigma of Gaussian noise; 0 or more.
+delta : number
+    From 0 (then eps is inf, and rho or mu 0) to below 1.""")
+
+
+def _conversion(example: str) -> Callable[[F], F]:
+    """Wrong calls of a conversion say what to write; what all have in common is put into its docstring."""
+
+    def decorate(f: F) -> F:
+        call = checked(example=example)(f)
+        call.__doc__ = documented(f, _SHARED, Raises=_RAISES)
+        return call
+
+    return decorate
 
 
 def _delta(delta: Any) -> float:
     return float(rational(delta, "delta", zero=True, below=1))
 
 
-@checked(example="dp.eps_of_rho(0.1, 1e-6)")
+@_conversion("dp.eps_of_rho(0.1, 1e-6)")
 def eps_of_rho(rho: Number, delta: Number) -> float:
     """The eps at which anything rho-zCDP is (eps, delta)-DP.
-
-    Parameters
-    ----------
-    rho : number
-        0 or more.
-    delta : number
-        From 0 (then eps is inf) to below 1.
 
     Returns
     -------
     float
         0 or more, rounded up.
-
-    Raises
-    ------
-    InputError
-        For delta below 0 or from 1 on, or a number that is not finite.
 
     Examples
     --------
@@ -49,26 +63,14 @@ def eps_of_rho(rho: Number, delta: Number) -> float:
     return conversion.eps_of_rho(float(rational(rho, "rho", zero=True)), _delta(delta))
 
 
-@checked(example="dp.rho_of_eps(1, 1e-6)")
+@_conversion("dp.rho_of_eps(1, 1e-6)")
 def rho_of_eps(eps: Number, delta: Number) -> float:
     """The largest rho for which anything rho-zCDP is (eps, delta)-DP; 0 when delta is 0.
-
-    Parameters
-    ----------
-    eps : number
-        Above 0.
-    delta : number
-        From 0 to below 1.
 
     Returns
     -------
     float
         0 or more, rounded down.
-
-    Raises
-    ------
-    InputError
-        As for :func:`eps_of_rho`.
 
     Examples
     --------
@@ -80,26 +82,14 @@ def rho_of_eps(eps: Number, delta: Number) -> float:
     return _down(float(conversion.rho_of_eps(rational(eps, "eps"), d)))
 
 
-@checked(example="dp.mu_of_eps(1, 1e-6)")
+@_conversion("dp.mu_of_eps(1, 1e-6)")
 def mu_of_eps(eps: Number, delta: Number) -> float:
     """The largest mu for which anything mu-GDP (such as Gaussian noise of sigma = 1/mu sensitivities) is (eps, delta)-DP.
-
-    Parameters
-    ----------
-    eps : number
-        Above 0.
-    delta : number
-        From 0 to below 1.
 
     Returns
     -------
     float
         Sensitivities to a sigma, rounded down; 0 when delta is 0.
-
-    Raises
-    ------
-    InputError
-        As for :func:`eps_of_rho`.
 
     Examples
     --------
@@ -111,26 +101,14 @@ def mu_of_eps(eps: Number, delta: Number) -> float:
     return _down(float(conversion.mu_of_eps(rational(eps, "eps"), d)))
 
 
-@checked(example="dp.eps_of_mu(1, 1e-6)")
+@_conversion("dp.eps_of_mu(1, 1e-6)")
 def eps_of_mu(mu: Number, delta: Number) -> float:
     """The least eps for which anything mu-GDP is (eps, delta)-DP.
-
-    Parameters
-    ----------
-    mu : number
-        Sensitivities to a sigma of Gaussian noise; 0 or more.
-    delta : number
-        From 0 to below 1.
 
     Returns
     -------
     float
         0 or more, rounded up; inf when delta is 0.
-
-    Raises
-    ------
-    InputError
-        As for :func:`eps_of_rho`.
 
     Examples
     --------
@@ -141,14 +119,12 @@ def eps_of_mu(mu: Number, delta: Number) -> float:
     return conversion.eps_of_mu(float(rational(mu, "mu", zero=True)), _delta(delta))
 
 
-@checked(example="dp.delta_of_mu(1, 0.5)")
+@_conversion("dp.delta_of_mu(1, 0.5)")
 def delta_of_mu(mu: Number, eps: Number) -> float:
     """The delta for which anything mu-GDP is (eps, delta)-DP.
 
     Parameters
     ----------
-    mu : number
-        Sensitivities to a sigma of Gaussian noise; 0 or more.
     eps : number
         0 or more.
 
@@ -156,11 +132,6 @@ def delta_of_mu(mu: Number, eps: Number) -> float:
     -------
     float
         From 0 to 1, rounded up.
-
-    Raises
-    ------
-    InputError
-        For numbers below 0 or not finite.
 
     Examples
     --------

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from dpframe.api.options import OPTIONS, Options
+from dpframe.base.docstrings import entries, joined, sections
 from dpframe.base.wrong_calls import unknown_argument
-from dpframe.statistics.question import AFTER, Statistic, entries, joined, sections
+from dpframe.statistics.question import AFTER, Statistic
 from dpframe.statistics.table import STATISTICS
 
 N = TypeVar("N")  # what a count comes back as

@@ -128,11 +128,13 @@ def clip_cov(
     Parameters
     ----------
     columns : list of columns
-        Two; ``df.dp.clip_cov`` of a whole frame takes up to 64 and gives their matrix.
+        Two; the verb of a whole frame takes up to 64 and gives their matrix.
     bounds : (low, high), or a list or dict with one such pair per column
         In the columns' units, from knowledge about the world and never from the frame. Boolean columns need none.
     B : number
         Short for ``bounds=(-B, B)``, for all columns.
+    ddof : int
+        The divisor is n - ddof, as in pandas and Polars; 0, 1 or 2.
 
     Returns
     -------
@@ -170,6 +172,7 @@ def clip_cov(
     known_as=("corr", "correlation"),
     audited={"clip_corr": {"columns": ["x", "y"], "bounds": AUDIT_BOUNDS}},
     whole=lambda columns, bounds=None, B=None: _pairwise("clip_corr", columns, bounds, B, 1, matrix=True),
+    like=clip_cov,
 )
 def clip_corr(
     columns: Sequence[Hashable],
@@ -180,15 +183,6 @@ def clip_corr(
     round: int | None = None,
 ) -> ClipCov:
     """Take the correlation of two columns, or the matrix of more, each value clipped to public bounds.
-
-    Parameters
-    ----------
-    columns : list of columns
-        Two; ``df.dp.clip_corr`` of a whole frame takes up to 64 and gives their matrix.
-    bounds : (low, high), or a list or dict with one such pair per column
-        In the columns' units, from knowledge about the world and never from the frame. Boolean columns need none.
-    B : number
-        Short for ``bounds=(-B, B)``, for all columns.
 
     Returns
     -------

@@ -149,6 +149,8 @@ def quantile(
     bounds : (low, high)
         In the column's unit, from knowledge. The range is cut into 2**16 equal steps; of an integer
         column, its integers are the candidates (every 2**j-th if there are more than 2**16).
+    candidates : list of numbers, increasing
+        Instead of ``bounds``: what can be the answer.
 
     Returns
     -------
@@ -203,6 +205,7 @@ def quantile(
     returns="a candidate (ungrouped), or a frame with keys and ``<column>_median``",
     example="'x', bounds=(0, 100)",
     audited={"median": {"column": "i", "bounds": (0, 6)}},
+    like=quantile,
 )
 def median(
     column: Hashable,
@@ -214,11 +217,6 @@ def median(
     round: int | None = None,
 ) -> Quantile:
     """Estimate the median: ``quantile(column, 0.5)``.
-
-    Parameters
-    ----------
-    bounds : (low, high)
-        In the column's unit, from knowledge; cut into candidates as for :func:`dpframe.quantile`.
 
     Returns
     -------
@@ -251,6 +249,7 @@ def median(
     returns="number, at least 0 (ungrouped), or a frame with keys and ``<column>_iqr``",
     example="'x', bounds=(0, 100)",
     audited={"iqr": {"column": "x", "bounds": AUDIT_BOUNDS}},
+    like=quantile,
 )
 def iqr(
     column: Hashable,
@@ -262,11 +261,6 @@ def iqr(
     round: int | None = None,
 ) -> Quantile:
     """Estimate the interquartile range from two quantiles that are drawn together.
-
-    Parameters
-    ----------
-    bounds : (low, high)
-        In the column's unit, from knowledge; cut into candidates as for :func:`dpframe.quantile`.
 
     Returns
     -------

@@ -7,11 +7,11 @@ all come from here, so a statistic is described where it is made.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from dpframe.base.docstrings import documented, entries, sections
 from dpframe.base.wrong_calls import checked
 from dpframe.statistics.base import Aggregate
 
@@ -22,34 +22,19 @@ AFTER = ("eps", "nonnegative", "round")  # parameters of a question that are opt
 AUDIT_BOUNDS = (-3, 10)  # within the columns ``x`` and ``y`` of the auditors' frames, which reach beyond
 
 # What parameters of the same name mean in every question; a docstring has those of its own.
-_SHARED = {
-    "column": """hashable
-    A Boolean, integer, float or Decimal column. Missing cells (null and NaN) are left out; infinities are clipped.""",
-    "bounds": """(low, high)
-    In the column's unit, from knowledge about the world and never from the frame. Boolean columns need none.""",
-    "B": """number
-    Short for ``bounds=(-B, B)``, for signed columns.""",
-    "ddof": """int
-    The divisor is n - ddof, as in pandas and Polars; 0, 1 or 2.""",
-    "candidates": """list of numbers, increasing
-    Instead of ``bounds``: what can be the answer.""",
-    "columns": """list of columns, or one column of lists
-    The components (at most 4096): Boolean, integer, float or Decimal columns; or the name of one
-    Polars (or Arrow) column of arrays or lists.""",
-    "norm": """number
-    The longest that one vector may be, in the components' unit; longer ones keep their direction.""",
-    "ord": """{2, 1}
-    Which norm: Euclidean (goes well with Gaussian noise, and ``rho=``), or the sum of absolute values
-    (Laplace noise).""",
-    "dim": """int, optional
-    How long lists are; needed for lists without a fixed length. A list of another length is missing.""",
-    "eps": """number, optional
-    An epsilon of its own within ``agg`` or ``dp_agg``.""",
-    "nonnegative": """bool
-    Raise negative answers to zero, after the noise.""",
-    "round": """int, optional
-    Decimals to round to, after the noise (negative: tens, hundreds).""",
-}
+_SHARED = entries("""\
+column : hashable
+    A Boolean, integer, float or Decimal column. Missing cells (null and NaN) are left out; infinities are clipped.
+bounds : (low, high)
+    In the column's unit, from knowledge about the world and never from the frame. Boolean columns need none.
+B : number
+    Short for ``bounds=(-B, B)``, for signed columns.
+eps : number, optional
+    An epsilon of its own within ``agg`` or ``dp_agg``.
+nonnegative : bool
+    Raise negative answers to zero, after the noise.
+round : int, optional
+    Decimals to round to, after the noise (negative: tens, hundreds).""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,15 +98,18 @@ def question(
     of_units: bool = False,
     whole: Callable[..., Aggregate] | None = None,
     found: Callable[..., tuple[Hashable, int] | None] | None = None,
+    like: Callable[..., Aggregate] | None = None,
 ) -> Callable[[F], F]:
     """Mark the function that makes a question; the arguments are those of :class:`Statistic`.
 
-    Wrong calls of it say what to write, and its docstring gets the parameters that are the same everywhere.
+    Wrong calls of it say what to write, and its docstring gets the parameters that are the same everywhere, or those
+    of the question that it is ``like``.
     """
+    same = {} if like is None else entries(sections(like.__doc__ or "")["Parameters"])
 
     def decorate(f: F) -> F:
         call: Any = checked(example=f"{f.__name__}({example}, eps=0.5)")(f)
-        call.__doc__ = _documented(f)
+        call.__doc__ = documented(f, _SHARED | same)
         call.statistic = Statistic(
             name=f.__name__,
             ask=call,
@@ -138,33 +126,3 @@ def question(
         return call  # type: ignore[no-any-return]
 
     return decorate
-
-
-def sections(text: str) -> dict[str, str]:
-    """A numpy-style docstring by its sections; what comes before the first is under ''."""
-    parts = re.split(r"^(\w[\w ]*)\n-{3,}\n", inspect.cleandoc(text), flags=re.MULTILINE)
-    return {"": parts[0]} | dict(zip(parts[1::2], parts[2::2]))
-
-
-def joined(parts: Mapping[str, str]) -> str:
-    """The docstring that has these sections."""
-    texts = [f"{name}\n{'-' * len(name)}\n{text.strip()}" for name, text in parts.items() if name]
-    return "\n\n".join([parts[""].strip(), *texts]) + "\n"
-
-
-def entries(text: str) -> dict[str, str]:
-    """A list of parameters by their names (of several together, the first)."""
-    blocks = re.split(r"\n(?=\S)", text.strip())
-    return {re.split(r"[\s,:]", block, maxsplit=1)[0]: block for block in blocks if block}
-
-
-def _documented(f: Callable[..., Any]) -> str | None:
-    """The function's docstring with all of its parameters, in their order."""
-    if f.__doc__ is None:
-        return None
-    found = sections(f.__doc__)
-    own = entries(found.get("Parameters", ""))
-    names = f.__code__.co_varnames[: f.__code__.co_argcount + f.__code__.co_kwonlyargcount]
-    listed = [own.get(n) or f"{n} : {_SHARED[n]}" for n in names if n in own or n in _SHARED]
-    head = {"": found.pop(""), "Parameters": "\n".join(listed)}
-    return joined(head | {k: v for k, v in found.items() if k != "Parameters"})

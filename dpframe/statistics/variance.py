@@ -65,6 +65,8 @@ def clip_var(
     ----------
     raw : bool
         Leave out the limits: the answer may be negative, and is closer to the truth on average.
+    ddof : int
+        The divisor is n - ddof, as in pandas and Polars; 0, 1 or 2.
 
     Returns
     -------
@@ -107,6 +109,7 @@ def clip_var(
     example="'x', bounds=(0, 100)",
     known_as=("std", "stddev"),
     audited={"clip_std": {"column": "x", "bounds": AUDIT_BOUNDS}},
+    like=clip_var,
 )
 def clip_std(
     column: Hashable,

@@ -123,6 +123,19 @@ def vector_sum(
 ) -> VectorSum:
     """Add up vectors, each shortened to a public norm.
 
+    Parameters
+    ----------
+    columns : list of columns, or one column of lists
+        The components (at most 4096): Boolean, integer, float or Decimal columns; or the name of one
+        Polars (or Arrow) column of arrays or lists.
+    norm : number
+        The longest that one vector may be, in the components' unit; longer ones keep their direction.
+    ord : {2, 1}
+        Which norm: Euclidean (goes well with Gaussian noise, and ``rho=``), or the sum of absolute values
+        (Laplace noise).
+    dim : int, optional
+        How long lists are; needed for lists without a fixed length. A list of another length is missing.
+
     Returns
     -------
     VectorSum
@@ -162,6 +175,7 @@ def vector_sum(
     audited={
         "vector_mean": {"columns": ["x", "y"], "norm": 5, "delta": 1e-6, "mechanism": "gaussian"},
     },
+    like=vector_sum,
 )
 def vector_mean(
     columns: Any,

@@ -17,8 +17,8 @@ import polars as pl
 import dpframe as dp
 from dpframe.audit import grey_box, neighbours
 from dpframe.audit.neighbours import INF, KEYS, LIBRARIES, NAN, Pair, Row, frame_of, row
+from dpframe.base.docstrings import sections
 from dpframe.statistics.base import Aggregate
-from dpframe.statistics.question import sections
 from dpframe.statistics.table import STATISTICS
 
 EXACT = 10**6  # an eps at which noise is far below any tolerance: beyond 0.001 sensitivities once in e**1000
