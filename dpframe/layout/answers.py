@@ -6,7 +6,7 @@ Everything here works on public numbers: noisy coordinates, and the laws of thei
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpframe.mechanisms.base import Floats, Ints, Noise
-from dpframe.mechanisms.combine import halfwidth, std
+from dpframe.mechanisms.combine import halfwidth, spread, std
 
 Noisy = Sequence[Ints]
 Laws = Sequence[Noise]
 Bounds = tuple[Fraction, Fraction]
+Slopes = Mapping[int, float | Floats]  # by coordinate; of every group, or of all
 
 
 class Answer(ABC):
@@ -46,6 +47,11 @@ class Answer(ABC):
     @abstractmethod
     def std(self, noisy: Noisy, laws: Laws) -> Floats:
         """Standard deviation of the noise in the answer."""
+
+    def slopes(self, noisy: Noisy) -> Slopes:
+        """Its derivatives in its coordinates; what is cut off at a bound is not heeded."""
+        self.std(noisy, ())  # says why it has none
+        raise NotImplementedError
 
     @abstractmethod
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
@@ -92,10 +98,13 @@ class Linear(Answer):
         return np.asarray(_clamp(low, self.clamp)), np.asarray(_clamp(high, self.clamp))
 
     def std(self, noisy: Noisy, laws: Laws) -> Floats:
-        spread = std(self._weighted(laws))
+        off = std(self._weighted(laws))
         if self.integer and not self._exact:
-            spread = float(np.hypot(spread, 12**-0.5))  # rounding to integers
-        return np.full(len(noisy[self.terms[0][0]]), spread)
+            off = float(np.hypot(off, 12**-0.5))  # rounding to integers
+        return np.full(len(noisy[self.terms[0][0]]), off)
+
+    def slopes(self, noisy: Noisy) -> Slopes:
+        return {i: float(c) for i, c in self.terms}
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float:
         return self._halfwidth(laws, level)
@@ -166,10 +175,13 @@ class Ratio(Answer):
 
     def std(self, noisy: Noisy, laws: Laws) -> Floats:
         """To first order, and never more than the answer can be off: it lies between the bounds, as the exact one."""
+        tau = self._tau(*self._sums(noisy))
+        return np.minimum(first_order(self.slopes(noisy), laws), float(self.half) * (1 + np.abs(tau)))
+
+    def slopes(self, noisy: Noisy) -> Slopes:
         top, n = self._sums(noisy)
-        tau = self._tau(top, n)
-        spread = sum(((y - tau) * laws[i].std) ** 2 for i, y in zip(self.cells, self.places)) ** 0.5
-        return np.asarray(float(self.half) * np.minimum(spread / np.maximum(n, self.least), 1 + np.abs(tau)))
+        tau, per_step = self._tau(top, n), float(self.half) / np.maximum(n, self.least)
+        return {i: (y - tau) * per_step for i, y in zip(self.cells, self.places)}
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
         """At either bound, where it is worst; of a weighted mean, for rows of the least weight."""
@@ -196,6 +208,11 @@ class Ratio(Answer):
 
     def _tau(self, top: Floats, n: Floats) -> Floats:
         return np.clip(top / np.maximum(n, self.least), -1, 1)
+
+
+def first_order(slopes: Slopes, laws: Laws) -> Floats:
+    """Standard deviation of what has these slopes."""
+    return spread([laws[i] for i in slopes], list(slopes.values()))
 
 
 def _clamp(x: Any, bounds: Bounds | None) -> Any:

@@ -7,16 +7,15 @@ Each is a ratio with noise in both parts, or nearly one. Its interval is Fieller
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from dpframe.layout.answers import Answer, Laws, Noisy
+from dpframe.layout.answers import Answer, Laws, Noisy, Slopes, first_order
 from dpframe.mechanisms.base import Floats
-from dpframe.mechanisms.combine import sizes, width_factor
+from dpframe.mechanisms.combine import product, sizes, width_factor
 
 
 def fieller(top: Any, bottom: Any, p: Any, q: Any, r: Any, f: float) -> tuple[Floats, Floats]:
@@ -61,9 +60,8 @@ class Spread(Answer):
         value, scale = self.value(noisy), float(self.scale)
         f = width_factor(tuple(laws[i] for i in self.cells), level)
         s, n, a, b = self._sums(noisy)
-        each = self._sizes(laws)
-        p, q, r = self._noise(each, a, b)
-        extra = f**2 * self._shift(each, self.first, a) * self._shift(each, self.second, b) / n
+        p, q, r = self._noise(laws, a, b)
+        extra = f**2 * self._shift(laws, self.first, a) * self._shift(laws, self.second, b) / n
         low, _ = fieller(s - (0 if self.square else extra), n - self.ddof, p, q, r, f)
         _, high = fieller(s + extra, n - self.ddof, p, q, r, f)
         floor = 0.0 if self.square else -self._cap
@@ -72,28 +70,34 @@ class Spread(Answer):
 
     def std(self, noisy: Noisy, laws: Laws) -> Floats:
         """To first order, and never more than the answer can be off."""
-        spread = self._off(noisy, [laws[i].std for i in self.cells])
         most = np.inf if self.raw else self._cap + (0 if self.square else np.abs(self.value(noisy)))
-        return np.minimum(spread, most)
+        return np.minimum(first_order(self.slopes(noisy), laws), most)
 
-    def size(self, noisy: Noisy, laws: Laws) -> Floats:
-        """Like ``std``, of the sizes that ``width_factor`` is for."""
-        return self._off(noisy, self._sizes(laws))
+    def slopes(self, noisy: Noisy) -> Slopes:
+        _, n, a, b = self._sums(noisy)
+        v = self.value(noisy) / float(self.scale)
+        per_step = float(self.scale) / (np.maximum(n - self.ddof, 1) * self.steps)
+        return {i: (w - v) * per_step for i, w in zip(self.cells, self._weights(a, b))}
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
         """At worst: every value at a bound."""
         if rows is None:
             return None
         f = width_factor(tuple(laws[i] for i in self.cells), level)
-        sd = max(self._sizes(laws)) / self.steps
-        second_order = (f * sd) ** 2 * sum((x + 1) ** 2 for x in self.first) / max(rows, 1)
-        return min(float(self.scale) * (4 * f * sd + second_order) / max(rows - self.ddof, 1), self._cap)
+        corners = [(a, b) for a in (-1.0, 1.0) for b in (-1.0, 1.0) if a == b or not self.square]
+        first = max(math.sqrt(float(self._noise(laws, a, b)[0])) for a, b in corners)
+        both = max(
+            float(self._shift(laws, self.first, a) * self._shift(laws, self.second, b)) for a, b in corners
+        )
+        off = f * first + f**2 * both / max(rows, 1)
+        return min(float(self.scale) * off / max(rows - self.ddof, 1), self._cap)
 
     def usual_error(self, laws: Laws, rows: float, level: float, v: float) -> float:
         """The half-width on columns scaled to [-1, 1], with means 0 and spread ``v``."""
         f = width_factor(tuple(laws[i] for i in self.cells), level)
-        spread = sum(((x - v) * s / self.steps) ** 2 for s, x in zip(self._sizes(laws), self.product))
-        return f * math.sqrt(spread) / max(rows - self.ddof, 1)
+        weights = [(x - v) / self.steps for x in self.product]
+        spread = product(sizes([laws[i] for i in self.cells]), weights, weights)
+        return f * math.sqrt(max(float(spread), 0.0)) / max(rows - self.ddof, 1)
 
     def coordinates(self) -> tuple[int, ...]:
         return self.cells
@@ -111,31 +115,22 @@ class Spread(Answer):
         s = sum(x * c for x, c in zip(self.product, cells)) - a * b / n
         return np.asarray(s), np.asarray(n), np.clip(a / n, -1, 1), np.clip(b / n, -1, 1)
 
-    def _off(self, noisy: Noisy, each: Sequence[float]) -> Floats:
-        """The size of the answer, of cells of these sizes, to first order."""
-        _, n, a, b = self._sums(noisy)
-        p, q, r = self._noise(each, a, b)
-        v = self.value(noisy) / float(self.scale)
-        spread = np.sqrt(np.maximum(p - 2 * q * v + r * v**2, 0)) / np.maximum(n - self.ddof, 1)
-        return np.asarray(float(self.scale) * spread)
+    def _weights(self, a: Any, b: Any) -> list[Any]:
+        """The slopes of S in the cells, in rows, where the means are ``a`` and ``b``."""
+        every = zip(self.first, self.second, self.product)
+        return [xy - a * y - b * x + a * b for x, y, xy in every]
 
-    def _sizes(self, laws: Laws) -> tuple[float, ...]:
-        return sizes([laws[i] for i in self.cells])
+    def _noise(self, laws: Laws, a: Any, b: Any) -> tuple[Floats, Floats, Floats]:
+        """The square of the size of S - v*n, to first order: p - 2*q*v + r*v**2."""
+        each, of_n = self._weights(a, b), [1.0] * len(self.cells)
+        matrix = sizes([laws[i] for i in self.cells]) / self.steps**2
+        return product(matrix, each, each), product(matrix, each, of_n), product(matrix, of_n, of_n)
 
-    def _noise(self, each: Sequence[float], a: Floats, b: Floats) -> tuple[Any, Any, Any]:
-        """The square of the size of S - v*n, of cells of these sizes, to first order: p - 2*q*v + r*v**2."""
-        p: Any = 0.0
-        q: Any = 0.0
-        r = 0.0
-        for size, x, y, xy in zip(each, self.first, self.second, self.product):
-            weight, var = xy - a * y - b * x + a * b, (size / self.steps) ** 2
-            p, q, r = p + var * weight**2, q + var * weight, r + var
-        return p, q, r
-
-    def _shift(self, each: Sequence[float], places: tuple[int, ...], mean: Floats) -> Floats:
-        """The size of (sum of a column) - mean*n, of cells of these sizes."""
-        total = sum(((x - mean) * size / self.steps) ** 2 for size, x in zip(each, places))
-        return np.asarray(np.sqrt(total))
+    def _shift(self, laws: Laws, places: tuple[int, ...], mean: Any) -> Floats:
+        """The size of (sum of a column) - mean*n."""
+        weights = [(x - mean) / self.steps for x in places]
+        found = product(sizes([laws[i] for i in self.cells]), weights, weights)
+        return np.sqrt(np.maximum(found, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +150,10 @@ class Root(Answer):
         """To first order, and never more than the root of the variance's own."""
         most = np.sqrt(self.spread.std(noisy, laws))
         return np.asarray(most * np.minimum(1, most / np.maximum(2 * self.value(noisy), 1e-300)))
+
+    def slopes(self, noisy: Noisy) -> Slopes:
+        per_variance = 1 / np.maximum(2 * self.value(noisy), 1e-300)
+        return {i: x * per_variance for i, x in self.spread.slopes(noisy).items()}
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
         """At worst: values that are all alike, where the root is steepest."""
@@ -189,16 +188,21 @@ class Correlation(Answer):
     def interval(self, noisy: Noisy, laws: Laws, level: float) -> tuple[Floats, Floats]:
         value, f = self.value(noisy), width_factor(tuple(laws[i] for i in self.coordinates()), level)
         c, size, clear = self._parts(noisy)
-        p, r = self._reach(noisy, laws)
-        low, high = fieller(c, size, p, 0.0, r, f)
+        coordinates, top, bottom = self._slopes(noisy)
+        matrix = sizes([laws[i] for i in coordinates])
+        p, q, r = (product(matrix, *both) for both in ((top, top), (top, bottom), (bottom, bottom)))
+        low, high = fieller(c, size, p, q, r, f)
         low, high = np.where(clear, low, -1.0), np.where(clear, high, 1.0)
         return np.minimum(np.clip(low, -1, 1), value), np.maximum(np.clip(high, -1, 1), value)
 
     def std(self, noisy: Noisy, laws: Laws) -> Floats:
+        _, _, clear = self._parts(noisy)
+        return np.where(clear, np.minimum(first_order(self.slopes(noisy), laws), 1), 1.0)
+
+    def slopes(self, noisy: Noisy) -> Slopes:
         _, size, clear = self._parts(noisy)
-        p, r = self._noise(noisy, laws)
-        spread = np.sqrt(p + r * self.value(noisy) ** 2) / np.where(clear, size, 1)
-        return np.where(clear, np.minimum(spread, 1), 1.0)
+        value, per_size = self.value(noisy), 1 / np.where(clear, size, 1)
+        return {i: (t - value * b) * per_size for i, t, b in zip(*self._slopes(noisy))}
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
         """At worst: of columns that hardly vary a correlation can be anything, at every number of rows."""
@@ -217,17 +221,16 @@ class Correlation(Answer):
         clear = (a > 0) & (b > 0)
         return c, np.sqrt(np.where(clear, a * b, 0.0)), clear
 
-    def _noise(self, noisy: Noisy, laws: Laws) -> tuple[Floats, Floats]:
-        """Variances of the noise in the covariance, and in the root of both variances."""
-        return self._both(noisy, *(s.std(noisy, laws) for s in (self.covariance, self.first, self.second)))
-
-    def _reach(self, noisy: Noisy, laws: Laws) -> tuple[Floats, Floats]:
-        """The same of their sizes, which ``width_factor`` is for."""
-        return self._both(noisy, *(s.size(noisy, laws) for s in (self.covariance, self.first, self.second)))
-
-    def _both(self, noisy: Noisy, dc: Floats, da: Floats, db: Floats) -> tuple[Floats, Floats]:
+    def _slopes(self, noisy: Noisy) -> tuple[tuple[int, ...], list[Any], list[Any]]:
+        """Coordinates, and in them the slopes of the covariance and of the root of both variances."""
         a, b = np.maximum(self.first.value(noisy), 1e-9), np.maximum(self.second.value(noisy), 1e-9)
-        return dc**2, (b / a * da**2 + a / b * db**2) / 4
+        top = dict(self.covariance.slopes(noisy))
+        bottom: dict[int, Any] = {}
+        for s, weight in ((self.first, np.sqrt(b / a) / 2), (self.second, np.sqrt(a / b) / 2)):
+            for i, x in s.slopes(noisy).items():
+                bottom[i] = bottom.get(i, 0.0) + weight * x
+        every = tuple(dict.fromkeys((*top, *bottom)))
+        return every, [top.get(i, 0.0) for i in every], [bottom.get(i, 0.0) for i in every]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,29 +254,35 @@ class Quotient(Answer):
         value, limit = self.value(noisy), float(self.limit)
         top, n = self._sums(noisy)
         f = width_factor((laws[self.top], laws[self.count]), level)
-        of_top, of_count = sizes((laws[self.top], laws[self.count]))
-        low, high = fieller(top, n, (float(self.unit) * of_top) ** 2, 0, of_count**2, f)
+        low, high = fieller(top, n, *self._sizes(laws), f)
         low, high = np.clip(low, -limit, limit), np.clip(high, -limit, limit)
         return np.minimum(low, value), np.maximum(high, value)
 
     def std(self, noisy: Noisy, laws: Laws) -> Floats:
         """To first order, and never more than the answer can be off."""
-        _, n = self._sums(noisy)
-        value = self.value(noisy)
-        spread = np.hypot(float(self.unit) * laws[self.top].std, value * laws[self.count].std)
-        return np.asarray(np.minimum(spread / np.maximum(n, 1), float(self.limit) + np.abs(value)))
+        most = float(self.limit) + np.abs(self.value(noisy))
+        return np.minimum(first_order(self.slopes(noisy), laws), most)
+
+    def slopes(self, noisy: Noisy) -> Slopes:
+        per_row = 1 / np.maximum(self._sums(noisy)[1], 1)
+        return {self.top: float(self.unit) * per_row, self.count: -self.value(noisy) * per_row}
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
         """At worst: a mean at its limit."""
         if rows is None:
             return None
         f, limit = width_factor((laws[self.top], laws[self.count]), level), float(self.limit)
-        of_top, of_count = sizes((laws[self.top], laws[self.count]))
-        spread = math.hypot(float(self.unit) * of_top, limit * of_count)
+        p, q, r = self._sizes(laws)
+        spread = math.sqrt(max(p + 2 * abs(q) * limit + r * limit**2, 0.0))
         return min(f * spread / max(rows, 1), 2 * limit)
 
     def coordinates(self) -> tuple[int, ...]:
         return (self.top, self.count)
+
+    def _sizes(self, laws: Laws) -> tuple[float, float, float]:
+        """The square of the size of top - v*count is p - 2*q*v + r*v**2."""
+        matrix, unit = sizes((laws[self.top], laws[self.count])), float(self.unit)
+        return float(matrix[0, 0] * unit**2), float(matrix[0, 1] * unit), float(matrix[1, 1])
 
     def _sums(self, noisy: Noisy) -> tuple[Floats, Floats]:
         return noisy[self.top].astype(np.float64) * float(self.unit), noisy[self.count].astype(np.float64)

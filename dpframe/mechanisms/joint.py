@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -60,7 +60,7 @@ class Joint(ABC):
         """Return ``size`` independent draws: int64 of (coordinates, size)."""
 
     @abstractmethod
-    def outside(self, form: Form, w: float) -> float:
+    def outside(self, form: Form, w: Floats) -> Floats:
         """P(\\|form\\| > w), or an upper bound of it (see :meth:`known`)."""
 
     @abstractmethod
@@ -100,8 +100,8 @@ class Share(Noise):
     Attributes
     ----------
     joint : Joint
-    number : int
-        Which draw of the plan: two draws of equal laws are independent.
+    number : int, or what draws are told apart by
+        Which draw of the plan: two draws of equal laws are independent. Beside other releases: which of theirs.
     weights : tuple of int
         Over the joint law's coordinates.
     row : int
@@ -109,7 +109,7 @@ class Share(Noise):
     """
 
     joint: Joint
-    number: int
+    number: Hashable
     weights: tuple[int, ...]
     row: int
 
@@ -131,9 +131,9 @@ class Share(Noise):
         return self.of(self.joint.draw(size))
 
     def cdf(self, k: npt.ArrayLike) -> Floats:
-        at, where = np.unique(np.asarray(k, dtype=np.float64), return_inverse=True)
-        below = np.array([self._outside(-v - 1) / 2 if v < 0 else 1 - self._outside(v) / 2 for v in at])
-        return np.asarray(below[where].reshape(np.shape(k)))
+        at = np.asarray(k, dtype=np.float64)
+        half = self._outside(np.where(at < 0, -at - 1, at)) / 2
+        return np.asarray(np.where(at < 0, half, 1 - half))
 
     def pmf(self, k: npt.ArrayLike) -> Floats:
         at = np.asarray(k, dtype=np.float64)
@@ -145,12 +145,11 @@ class Share(Noise):
 
     @cached_property
     def mean_abs(self) -> float:
-        """E|X|, as the sum of P(|X| > w) over whole w: on a grid of 1/64 standard deviations where that is finer."""
-        step = max(1, int(self.std / 64))
-        total, w = 0.0, 0
-        while (p := self._outside(w)) > 1e-12:
-            total, w = total + p * step, w + step
-        return total - (step - 1) / 2 * self._outside(0)
+        """E|X|: the sum of P(|X| > w) over whole w, of a fine law the integral."""
+        if self.std < 64:
+            return float(np.sum(self._outside(np.arange(64.0 * 40))))
+        step = self.std / 64
+        return float(np.sum(self._outside(np.arange(0.5, 64 * 40) * step)) * step)
 
     def interval(self, level: float) -> int:
         return math.ceil(self.joint.halfwidth(self._form, level) * (1 - 2.0**-40))
@@ -167,7 +166,7 @@ class Share(Noise):
     def _form(self) -> Form:
         return tuple(map(float, self.weights))
 
-    def _outside(self, w: float) -> float:
+    def _outside(self, w: Floats) -> Floats:
         return self.joint.outside(self._form, w)
 
     def __repr__(self) -> str:

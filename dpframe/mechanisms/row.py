@@ -107,12 +107,11 @@ class RowNoise(Joint):
     def known(self, form: Form) -> bool:
         return self._law(form) is not None
 
-    def outside(self, form: Form, w: float) -> float:
+    def outside(self, form: Form, w: Floats) -> Floats:
         law = self._law(form)
         if law is not None:
             return law.outside(w)
-        std = self.std(form)
-        return float(w < 0) if std == 0 else row_widths.beyond(self.blocks, self.scale, w / std)
+        return row_widths.beyond(self.blocks, self.scale, w / max(self.std(form), 1e-300))
 
     def halfwidth(self, form: Form, level: float) -> float:
         law = self._law(form)

@@ -31,13 +31,40 @@ At = tuple[int | None, int | None]  # (block, cell): (None, None) the rows, (j, 
 @lru_cache(maxsize=64)
 def covariance(blocks: tuple[Cells, ...], scale: Fraction, at: tuple[At, ...]) -> Floats:
     """Covariances of the coordinates ``at`` (all means are 0)."""
+    degree = sum(b.size for b in blocks) + 3
+    total = _total(blocks, scale)
+
+    def moment(u: At, v: At) -> float:
+        return float(
+            _DIGITS.divide(_series([_sum(blocks, u, v, s) for s in range(degree + 1)], scale), total)
+        )
+
+    return _table(blocks, at, moment)
+
+
+@lru_cache(maxsize=64)
+def by_size(blocks: tuple[Cells, ...], scale: Fraction, at: tuple[At, ...]) -> tuple[Floats, list[Floats]]:
+    """Probabilities of s = a + b up to one of 1e-13 beyond, and covariances of the coordinates ``at`` for every such s."""
+    q, _ = _q(scale)
+    odds, found = [], []
+    while sum(odds) < 1 - 1e-13:
+        s = len(odds)
+        points = sum(math.prod(b.ways(a, s - a) for b in blocks) for a in range(s + 1))
+        share = _DIGITS.divide(_DIGITS.multiply(Decimal(points), _DIGITS.power(q, s)), _total(blocks, scale))
+        odds.append(float(share))
+        found.append(_table(blocks, at, lambda u, v: _sum(blocks, u, v, s) / points))  # noqa: B023
+    return np.array(odds), found
+
+
+def _table(blocks: tuple[Cells, ...], at: tuple[At, ...], moment: Callable[[At, At], float]) -> Floats:
+    """A symmetric matrix of what is computed once for pairs that are alike."""
     known: dict[object, float] = {}
     out = np.empty((len(at), len(at)))
     for i, u in enumerate(at):
         for j, v in enumerate(at[: i + 1]):
             kind = _kind(blocks, u, v)
             if kind not in known:
-                known[kind] = _moment(blocks, scale, u, v)
+                known[kind] = moment(u, v)
             out[i, j] = out[j, i] = known[kind]
     return out
 
@@ -48,8 +75,8 @@ def _kind(blocks: tuple[Cells, ...], u: At, v: At) -> object:
     return tuple(ends), u[0] == v[0], u == v
 
 
-def _moment(blocks: tuple[Cells, ...], scale: Fraction, u: At, v: At) -> float:
-    """E of a product of two coordinates."""
+def _sum(blocks: tuple[Cells, ...], u: At, v: At, s: int) -> int:
+    """The sum of a product of two coordinates over all that pairs with a + b = s hold."""
     of_rows = sum(block is None for block, _ in (u, v))
 
     def total(a: int, b: int) -> int:
@@ -59,10 +86,7 @@ def _moment(blocks: tuple[Cells, ...], scale: Fraction, u: At, v: At) -> float:
             out *= _block_sum(block, mine, a, b) if mine else block.ways(a, b)
         return out
 
-    degree = sum(b.size for b in blocks) + 3
-    values = [sum(total(a, s - a) for a in range(s + 1)) for s in range(degree + 1)]
-    top, bottom = _series(values, scale), _total(blocks, scale)
-    return float(_DIGITS.divide(top, bottom))
+    return sum(total(a, s - a) for a in range(s + 1))
 
 
 @lru_cache(maxsize=1 << 16)

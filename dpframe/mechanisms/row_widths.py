@@ -4,17 +4,25 @@ Given a pair (a, b), and l where a block may be missing, the cell of a block of 
 x - share * K * rows is beyond w with a probability that is a sum over pairs. Rows, present rows and single cells have exact
 tails (:mod:`row_figures`). At a scale of many rows the law is that of a few, scaled, but for 1 % (which is added).
 
-Any other form has a bound: its standard deviation times :func:`factor`. The law has the density exp(-J/B), J the gauge of a
-convex symmetric body, up to the grid of whole rows; so a form of it is symmetric and log-concave, up to that grid. Of
-such laws with one variance the largest tail is that of an exponential cut off somewhere (the localisation lemma of Fradelizi
-and Guedon; uniform and Laplace are its ends). Where the grid matters, at large eps, coordinates are mostly 0 or within
-their slack, and their tails are heavier: so the bound is no less than the tail of any one coordinate, and of sums
-of several equal ones, each taken as the union of theirs. ``test_joint.py`` draws such forms.
+Any other form has a bound: its standard deviation times :func:`factor`.
+
+* At a scale of a row or more the law has the density exp(-J/B), J the gauge of a convex symmetric body, up to the grid of
+  whole rows, so a form is symmetric and log-concave, up to that grid. Of such laws with one variance the largest tail is
+  that of an exponential cut off somewhere (the localisation lemma of Fradelizi and Guedon; uniform and Laplace are its ends).
+* Below, rows are a coarse grid. Given s = a + b the point is uniform among those of the body J <= s, with rows of one
+  parity. Of s = 0, where no row is drawn, that is log-concave as it stands; so it nearly is for s beyond two. For s of 1 and 2
+  it is in lumps, each log-concave around a mean of its own: of these with one second moment the largest tails are
+  exp(-1 - root(t**2 - 1)) and exp(-1 - t). How much larger a form is given s than at large is an eigenvalue.
+* Laws that are mostly 0 need more for several draws than for one: so the tail is no less than that of any one coordinate, and
+  of several equal ones, taken as the union of theirs.
+
+``test_joint.py`` draws such forms.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -27,8 +35,10 @@ from dpframe.mechanisms.joint import Coordinate, Form
 from dpframe.noise.row_points import float_terms, ways
 from dpframe.noise.row_shape import Cells
 
+_LUMPS = 2  # s up to which what is drawn given s is in lumps
 _CUT = np.geomspace(1e-3, 60, 512)  # where the exponential is cut off, over its mean
 _FINE = 1 << 12  # steps of a row from which on half a step is little
+_PRODUCTS = 1 << 20  # pairs times widths that are looked at one by one
 _SUMMANDS = 8
 
 
@@ -54,14 +64,21 @@ class Law:
     block: int = 0
     share: float = 0.0
 
-    def outside(self, w: float) -> float:
-        """P(\\|form\\| > w)."""
-        if w < 0:
-            return 1.0
-        w = w / self.times
-        if self.kind == "mean":
-            return _outside(_canonical(self.blocks, self.block), self.scale, self.share, w)
-        return min(1.0, 2 * self._above(math.floor(w * (1 + 2.0**-48)) + 1))
+    def outside(self, w: Floats) -> Floats:
+        """P(\\|form\\| > w), in float64; at a large scale an upper bound."""
+        if self.kind == "zero":
+            return np.asarray(w < 0, dtype=np.float64)
+        of = self.blocks if self.kind == "rows" else _canonical(self.blocks, self.block)
+        most = _largest(of)
+        at = w / self.times
+        if self.kind == "cell" and of[0].m > 1:
+            found = _cell(of, self.scale, at)
+        elif self.scale > most:  # a slack below K/2 makes less of a difference at a larger B
+            wide = tuple(Cells(b.m, b.steps, max(b.slack, b.steps // 2), b.missing) for b in of)
+            found = _outside(wide, most, self.kind, self.share, (at - 1) / (float(self.scale / most) * 1.01))
+        else:
+            found = _outside(of, self.scale, self.kind, self.share, at)
+        return np.where(w < 0, 1.0, np.clip(found, 0.0, 1.0))
 
     def halfwidth(self, level: float) -> float:
         """The least w with P(\\|form\\| <= w) >= level."""
@@ -81,7 +98,7 @@ class Law:
     def tail(self, least: int) -> float:
         """P(form >= least), rounded up; of a mean the half of what lies outside of less."""
         if self.kind == "mean":
-            return self.outside(least - 1) / 2 * (1 + 2.0**-30) if least > 0 else 1.0
+            return float(self.outside(np.array(least - 1.0))) / 2 * (1 + 2.0**-30) if least > 0 else 1.0
         at = Fraction(least) / Fraction(self.times)
         return self._above(-(-at.numerator // at.denominator))
 
@@ -136,34 +153,63 @@ def law_of(
 @lru_cache(maxsize=256)
 def factor(blocks: tuple[Cells, ...], scale: Fraction, level: float) -> float:
     """The least f with ``beyond(f)`` <= 1 - level."""
-    low, high = 0.0, 2.0
-    while beyond(blocks, scale, high) > 1 - level:
+    return _least(lambda t: beyond(blocks, scale, t), 1 - level, 2.0)
+
+
+def _least(outside: Callable[[Floats], Floats], aim: float, first: float) -> float:
+    """The least w at which ``outside`` is ``aim`` at most, from above to 9 digits."""
+    if outside(np.array(0.0)) <= aim:
+        return 0.0
+    low, high = 0.0, first
+    while outside(np.array(high)) > aim:
         low, high = high, 2 * high
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if beyond(blocks, scale, middle) <= 1 - level else (middle, high)
+    for _ in range(6):
+        at = np.linspace(low, high, 33)
+        i = int(np.argmax(outside(at) <= aim))
+        low, high = float(at[max(i - 1, 0)]), float(at[i])
     return high
 
 
-@lru_cache(maxsize=4096)
-def beyond(blocks: tuple[Cells, ...], scale: Fraction, t: float) -> float:
+def beyond(blocks: tuple[Cells, ...], scale: Fraction, t: Floats) -> Floats:
     """A bound of P(\\|form\\| > t * its standard deviation), whatever the form (the module's docstring)."""
-    if t < 0:
-        return 1.0
-    tails = [_cut_off(t)]
-    most = min(_SUMMANDS, sum(b.size for b in blocks) + 1)
+    tails = [_cut_off(t) if scale >= 1 else _of_sizes(blocks, scale, t)]
     for law, std in _single(blocks, scale):
-        tails += [j * law.outside(t * math.sqrt(j) * std) for j in range(1, most + 1)]
-    return min(1.0, max(tails))
+        tails += [j * law.outside(t * math.sqrt(j) * std) for j in range(1, _SUMMANDS + 1)]
+    return np.where(t < 0, 1.0, np.minimum(1.0, np.max(tails, axis=0)))
 
 
-def _cut_off(t: float) -> float:
+def _of_sizes(blocks: tuple[Cells, ...], scale: Fraction, t: Floats) -> Floats:
+    """The same at a scale of less than a row, by s = a + b."""
+    odds, widest = _sizes(blocks, scale)
+    out = np.zeros(np.shape(t))
+    for s, (p, wide) in enumerate(zip(odds, widest)):
+        at = np.minimum(np.maximum(t, 0.0) / max(wide, 1e-300), 1e9)
+        lumps = np.exp(-1 - np.sqrt(np.maximum(at, 1.0) ** 2 - 1)) + np.exp(-1 - at)
+        out = out + p * (np.where(at > 1 + 1e-9, lumps, 1.0) if 0 < s <= _LUMPS else _cut_off(at))
+    return out + 1e-13
+
+
+@lru_cache(maxsize=64)
+def _sizes(blocks: tuple[Cells, ...], scale: Fraction) -> tuple[Floats, list[float]]:
+    """Probabilities of s, and how much larger than its own a form's standard deviation is given s at most."""
+    at: list[row_figures.At] = [(None, None)]
+    for j, b in enumerate(blocks):
+        at += [(j, None)] * b.missing + [(j, c) for c in range(b.m)]
+    whole = row_figures.covariance(blocks, scale, tuple(at))
+    std = np.sqrt(np.maximum(np.diag(whole), 1e-300))
+    values, vectors = np.linalg.eigh(whole / np.outer(std, std))
+    kept = values > 1e-9 * values[-1]
+    to = (vectors[:, kept] / np.sqrt(values[kept])) / std[:, None]
+    odds, found = row_figures.by_size(blocks, scale, tuple(at))
+    return odds, [math.sqrt(max(0.0, float(np.linalg.eigvalsh(to.T @ m @ to)[-1]))) for m in found]
+
+
+def _cut_off(t: Floats) -> Floats:
     """The largest P(X > t) of an exponential that is cut off and has E X**2 = 1."""
-    rest = np.exp(-_CUT)
-    mass = -np.expm1(-_CUT)
+    rest, mass = np.exp(-_CUT), -np.expm1(-_CUT)
     second = (2 - rest * (_CUT * _CUT + 2 * _CUT + 2)) / mass
-    at = t * np.sqrt(second)
-    return float(np.max(np.where(at < _CUT, (np.exp(-at) - rest) / mass, 0.0)))
+    at = np.multiply.outer(np.maximum(t, 0.0), np.sqrt(second))
+    return np.asarray(np.max(np.where(at < _CUT, (np.exp(-at) - rest) / mass, 0.0), axis=-1))
 
 
 @lru_cache(maxsize=256)
@@ -189,45 +235,70 @@ def _canonical(blocks: tuple[Cells, ...], block: int) -> tuple[Cells, ...]:
     return (blocks[block], *sorted(rest, key=lambda b: (b.m, b.steps, b.slack, b.missing)))
 
 
-def _outside(blocks: tuple[Cells, ...], scale: Fraction, share: float, w: float) -> float:
-    """P(\\|x - share * K * rows\\| > w) of the first block."""
-    one, most = blocks[0], _largest(blocks)
-    if scale > most:
-        near = (w - 1) / (float(scale / most) * 1.01)
-        return _outside(_wide(blocks), most, share, near) if near >= 0 else 1.0
-    p, a, b = _pairs(blocks, scale)
-    k, r = float(one.steps), one.slack
+def _outside(blocks: tuple[Cells, ...], scale: Fraction, kind: str, share: float, w: Floats) -> Floats:
+    """P(\\|form\\| > w), of the rows or of the first block."""
+    if kind in ("rows", "present"):
+        tails = _whole(blocks, scale, kind)
+        at = np.clip(np.floor(w * (1 + 2.0**-48)), -1, len(tails) - 2).astype(np.int64)
+        return np.asarray(tails[at + 1])
+    p, a, b = _pairs(blocks, scale, of_cells=True)
+    k, r = float(blocks[0].steps), blocks[0].slack
+    if k >= _FINE or len(p) * np.size(w) > _PRODUCTS:
+        # As if x were uniform on the steps' whole width and w half a step less: one sum for all w.
+        edges, sums, moments = _lines(blocks, scale, share)
+        at = np.searchsorted(edges, w, side="right")
+        return np.asarray(np.where(w < 0, 1.0, 2 * (moments[at] - w * sums[at])))
+    found = np.empty(np.size(w))
+    high, low, moved = a * k + r, -b * k - r, share * k * (a - b)  # of x, and what is taken off
+    for i, each in enumerate(np.ravel(w * (1 + 2.0**-48))):
+        over = np.clip(high - np.maximum(np.floor(moved + each), low - 1), 0, None)
+        under = np.clip(np.minimum(np.ceil(moved - each), high + 1) - low, 0, None)
+        found[i] = np.sum(p * (over + under) / (high - low + 1))
+    return np.where(w < 0, 1.0, found.reshape(np.shape(w)))
+
+
+def _cell(blocks: tuple[Cells, ...], scale: Fraction, w: Floats) -> Floats:
+    """P(\\|x\\| > w) of one of several cells of the first block."""
+    at, logs = _cell_tails(blocks, scale)
+    return np.asarray(2 * np.exp(np.interp(np.floor(w * (1 + 2.0**-48)) + 1, at, logs)))
+
+
+@lru_cache(maxsize=64)
+def _cell_tails(blocks: tuple[Cells, ...], scale: Fraction) -> tuple[Floats, Floats]:
+    """Whole numbers, and the logarithms of the tails there; between them they are nearly linear."""
+    std = math.sqrt(row_figures.covariance(blocks, scale, ((0, 0),))[0, 0])
+    far = std * np.concatenate([np.arange(1, 33) / 8, np.arange(9, 41) / 2])
+    at = np.unique(np.concatenate([np.arange(1, 9), np.ceil(far)]))
+    return at, np.log([row_figures.cell_tail(blocks, scale, 0, int(v)) for v in at])
+
+
+@lru_cache(maxsize=32)
+def _whole(blocks: tuple[Cells, ...], scale: Fraction, kind: str) -> Floats:
+    """P(\\|k\\| > w), or of l of the first block, for w = -1, 0, 1, ..."""
+    p, a, b = _pairs(blocks, scale, of_cells=kind == "present")
+    mass = np.bincount(np.abs(a - b).astype(np.int64), p)
+    return np.asarray([*np.cumsum(mass[::-1])[::-1], 0.0])
+
+
+@lru_cache(maxsize=32)
+def _lines(blocks: tuple[Cells, ...], scale: Fraction, share: float) -> tuple[Floats, Floats, Floats]:
+    """Edges e, and the sums of s and of s*e beyond each, of which P(form > w) is the sum of s*(e - w) over e > w."""
+    p, a, b = _pairs(blocks, scale, of_cells=True)
+    k, r = float(blocks[0].steps), blocks[0].slack
+    slopes = p / ((a + b) * k + 2 * r + 1)
     moved = share * k * (a - b)
-    high, low = a * k + r, -b * k - r  # x
-    if one.steps >= _FINE:  # as if uniform on the steps' whole width, w half a step less
-        over = np.clip(high - low + 1 - np.maximum(w + moved - low, 0), 0, None)
-        under = np.clip(high - low + 1 - np.maximum(high + w - moved, 0), 0, None)
-    else:
-        nudged = w * (1 + 2.0**-48)
-        over = np.clip(high - np.maximum(np.floor(moved + nudged), low - 1), 0, None)
-        under = np.clip(np.minimum(np.ceil(moved - nudged), high + 1) - low, 0, None)
-    return float(np.sum(p * (over + under) / (high - low + 1)))
+    edges = np.concatenate([a * k + r + 1 - moved, -b * k - r - moved])
+    slopes = np.concatenate([slopes, -slopes])
+    order = np.argsort(edges)
+    edges, slopes = edges[order], slopes[order]
+    sums, moments = ([*np.cumsum(x[::-1])[::-1], 0.0] for x in (slopes, slopes * edges))
+    return edges, np.array(sums), np.array(moments)
 
 
 @lru_cache(maxsize=1024)
 def _halfwidth(blocks: tuple[Cells, ...], scale: Fraction, share: float, level: float) -> float:
-    one, most = blocks[0], _largest(blocks)
-    if scale > most:  # a slack below K/2 makes less of a difference at a larger B
-        return _halfwidth(_wide(blocks), most, share, level) * float(scale / most) * 1.01 + 1
-    aim = (1 - level) * (1 - 2.0**-30)
-    low, high = 0.0, float(one.steps)
-    while _outside(blocks, scale, share, high) > aim:
-        low, high = high, 2 * high
-    if _outside(blocks, scale, share, 0.0) <= aim:
-        return 0.0
-    for _ in range(36):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _outside(blocks, scale, share, middle) <= aim else (middle, high)
-    return high
-
-
-def _wide(blocks: tuple[Cells, ...]) -> tuple[Cells, ...]:
-    return tuple(Cells(b.m, b.steps, max(b.slack, b.steps // 2), b.missing) for b in blocks)
+    law = Law(blocks, scale, "mean", 1.0, 0, share)
+    return _least(law.outside, (1 - level) * (1 - 2.0**-30), float(blocks[0].steps))
 
 
 def _largest(blocks: tuple[Cells, ...]) -> Fraction:
@@ -239,7 +310,7 @@ def _largest(blocks: tuple[Cells, ...]) -> Fraction:
 def mean_errors(blocks: tuple[Cells, ...], scale: Fraction, block: int) -> tuple[float, float]:
     """RMSE of x/K - share * rows at share 1/2 and 1, in rows (at a large B scaled)."""
     out, near = [], min(scale, _largest(blocks))
-    p, a, b = _pairs(_canonical(blocks, block), near)
+    p, a, b = _pairs(_canonical(blocks, block), near, of_cells=True)
     one = blocks[block]
     more = (one.slack + 0.5) / one.steps
     for share in (0.5, 1.0):
@@ -250,8 +321,8 @@ def mean_errors(blocks: tuple[Cells, ...], scale: Fraction, block: int) -> tuple
 
 
 @lru_cache(maxsize=16)
-def _pairs(blocks: tuple[Cells, ...], scale: Fraction) -> tuple[Floats, Floats, Floats]:
-    """The pairs that hold the first block's cells, and their probabilities (where it may be missing: the largest, given l)."""
+def _pairs(blocks: tuple[Cells, ...], scale: Fraction, *, of_cells: bool) -> tuple[Floats, Floats, Floats]:
+    """Probabilities of pairs, a and b; ``of_cells``: of those that hold the first block's (the largest, given l)."""
     d = sum(b.size for b in blocks)
     last = math.ceil(float(scale) * (d + 45 + 3 * math.sqrt(d))) + 3
     grid = np.arange(last + 1, dtype=np.int64)
@@ -260,16 +331,17 @@ def _pairs(blocks: tuple[Cells, ...], scale: Fraction) -> tuple[Floats, Floats, 
     a, b = a[kept], b[kept]
     logs = -(a + b) / float(scale)
     one = blocks[0]
-    others = blocks[1:] if one.missing else blocks
+    others = blocks[1:] if one.missing and of_cells else blocks
     for other in dict.fromkeys(others):
         logs += others.count(other) * _log_ways(other, a, b)
     f = np.exp(logs - logs.max())
-    if one.missing:
+    if one.missing and of_cells:
         table = np.zeros((last + 1, last + 1))
         table[a, b] = f
         up = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]  # over b' >= b
         right = np.cumsum(table[::-1], axis=0)[::-1] - table  # over a' > a
-        f = (up + right)[a, b] * ((a + b) * float(one.steps) + 2 * one.slack + 1)
+        logs = _log_ways(Cells(one.m, one.steps, one.slack), a, b)
+        f = (up + right)[a, b] * np.exp(logs - logs.max())
     seen = f > f.max() * 1e-22
     a, b, f = a[seen], b[seen], f[seen]
     return f / f.sum(), a.astype(np.float64), b.astype(np.float64)

@@ -6,8 +6,8 @@ nothing is charged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -18,12 +18,14 @@ from dpframe.errors import InputError, NearNames, did_you_mean
 from dpframe.layout.answers import Linear
 from dpframe.layout.moments import fieller
 from dpframe.mechanisms.base import Floats, Noise
-from dpframe.mechanisms.combine import halfwidth, sizes, width_factor
+from dpframe.mechanisms.combine import covariances, halfwidth, product, sizes, std, width_factor
+from dpframe.mechanisms.joint import Share
 from dpframe.planning.pieces import Output
 from dpframe.release.answers import FloatAnswer, IntAnswer, level_of
 from dpframe.release.release import Release
 
 Ends = tuple[Floats, Floats]
+At = tuple[str, int]  # which draw of noise, and which of its integers
 
 
 class Derived(NearNames):
@@ -97,7 +99,17 @@ class Operand:
 
     @property
     def laws(self) -> list[Noise]:
-        return self.release.plan.laws
+        """The noises of its release, draws numbered so that those of two releases differ."""
+        return [
+            replace(law, number=(self.release.draw, law.number)) if isinstance(law, Share) else law
+            for law in self.release.plan.laws
+        ]
+
+    @property
+    def slopes(self) -> dict[At, tuple[Noise, Any]]:
+        """What it is made of, by draw and number of the integer: its noise, and the slope in it."""
+        laws, draw = self.laws, self.release.draw
+        return {(draw, i): (laws[i], x) for i, x in self.output.answer.slopes(self.release._noisy).items()}
 
     @property
     def std(self) -> Floats:
@@ -145,8 +157,18 @@ class Operand:
         return max((r / (r + w) for r, w in each if r), default=0.0)
 
     def shares(self, other: Operand) -> bool:
+        """Whether both read one released integer."""
         mine, theirs = self.output.answer.coordinates(), other.output.answer.coordinates()
         return self.release.draw == other.release.draw and bool(set(mine) & set(theirs))
+
+    def correlation(self, other: Operand) -> Floats:
+        """Of the noise in both, to first order: 0 unless they have shares of one draw."""
+        (laws, mine), (others, theirs) = (_unzipped(x.slopes) for x in (self, other))
+        matrix = covariances([*laws, *others])
+        n = len(laws)
+        a, b = (product(m, w, w) for m, w in ((matrix[:n, :n], mine), (matrix[n:, n:], theirs)))
+        both = np.sqrt(np.maximum(a * b, 0))
+        return product(matrix[:n, n:], mine, theirs) / np.where(both > 0, both, 1.0)
 
 
 @checked(example="dp.difference(a, b)")
@@ -192,21 +214,22 @@ def difference(a: Any, b: Any) -> Derived:
         terms = _merged(first, second)
         one = first.shares(second) and first.output == second.output  # rounded alike, so that cancels, too
         rounded = 0 if one else first.rounded + second.rounded
-        spread = np.full_like(value, (sum((law.std * c) ** 2 for law, c in terms) + rounded / 12) ** 0.5)
+        spread = np.full_like(value, (std(terms) ** 2 + rounded / 12) ** 0.5)
 
         def ends(level: float) -> Ends:
             w = halfwidth(terms, level) + rounded / 2
             return value - w, value + w
 
     else:
-        spread = np.hypot(first.std, second.std)
+        c = first.correlation(second)
+        spread = _together(first.std, second.std, -c)
 
         def ends(level: float) -> Ends:
             (below, above), (below2, above2) = first.reach(level), second.reach(level)
             a, b = first.rounded_part(level), second.rounded_part(level)
 
             def both(x: Floats, y: Floats) -> Floats:
-                return np.asarray(a * x + b * y + np.hypot((1 - a) * x, (1 - b) * y))
+                return np.asarray(a * x + b * y + _together((1 - a) * x, (1 - b) * y, np.maximum(-c, 0)))
 
             return value - both(below, above2), value + both(above, below2)
 
@@ -251,20 +274,18 @@ def ratio(a: Any, b: Any) -> Derived:
     top, bottom = np.broadcast_arrays(first.values, second.values)
     safe = np.where(bottom == 0, 1.0, bottom)
     value = np.where(bottom == 0, 0.0, top / safe)
-    shared = first.shares(second)
-    if shared:
-        upper, lower = weights_of(first), weights_of(second)
-        every = tuple(dict.fromkeys((*upper, *lower)))
-        laws = tuple(first.laws[i] for i in every)
+    c = first.correlation(second)
+    if first.linear is not None and second.linear is not None and (first.shares(second) or c.any()):
+        every = {**first.slopes, **second.slopes}
+        laws = tuple(law for law, _ in every.values())
+        upper, lower = ([x.slopes.get(at, (None, 0.0))[1] for at in every] for x in (first, second))
 
-        def squares(each: Sequence[float]) -> tuple[float, float, float]:
+        def squares(matrix: Floats) -> tuple[Floats, Floats, Floats]:
             """(p, q, r): the square of the size of top - v*bottom is p - 2*q*v + r*v**2."""
-            var = {i: size**2 for i, size in zip(every, each)}
-            p = sum(var[i] * c * c for i, c in upper.items()) + first.rounded / 12
-            r = sum(var[i] * c * c for i, c in lower.items()) + second.rounded / 12
-            return p, sum(var[i] * c * lower.get(i, 0.0) for i, c in upper.items()), r
+            p, r = product(matrix, upper, upper), product(matrix, lower, lower)
+            return p + first.rounded / 12, product(matrix, upper, lower), r + second.rounded / 12
 
-        p, q, r = squares([law.std for law in laws])
+        p, q, r = squares(covariances(laws))
         spread = np.sqrt(np.maximum(p - 2 * q * value + r * value**2, 0)) / np.abs(safe)
 
         def ends(level: float) -> Ends:
@@ -272,13 +293,14 @@ def ratio(a: Any, b: Any) -> Derived:
             return fieller(top * sign, bottom * sign, *squares(sizes(laws)), width_factor(laws, level))
 
     else:
-        spread = np.hypot(first.std, value * second.std) / np.abs(safe)
+        spread = _together(first.std, np.abs(value) * second.std, -c * np.sign(value)) / np.abs(safe)
 
         def ends(level: float) -> Ends:
             sign = np.sign(safe)
             w, v = (np.maximum(*x.reach(level)) for x in (first, second))
             a, b = first.rounded_part(level), second.rounded_part(level)
-            return fieller(top * sign, bottom * sign, w**2, 0.0, v**2, 2**0.5 * max(a, b) + 1 - min(a, b))
+            q = np.where(c * value < 0, c, 0.0) * w * v
+            return fieller(top * sign, bottom * sign, w**2, q, v**2, 2**0.5 * max(a, b) + 1 - min(a, b))
 
     return Derived("ratio", keys, value, spread, ends)
 
@@ -339,9 +361,17 @@ def weights_of(x: Operand) -> dict[int, float]:
 
 
 def _merged(first: Operand, second: Operand) -> tuple[tuple[Noise, float], ...]:
-    """The noise of first - second, shared draws taken together."""
-    weights = {(first.release.draw, i): (first.laws[i], c) for i, c in weights_of(first).items()}
-    for i, c in weights_of(second).items():
-        key = (second.release.draw, i)
-        weights[key] = (second.laws[i], weights.get(key, (None, 0.0))[1] - c)
+    """The noise of first - second, integers that both read taken together."""
+    weights = dict(first.slopes)
+    for at, (law, c) in second.slopes.items():
+        weights[at] = (law, weights.get(at, (law, 0.0))[1] - c)
     return tuple(weights.values())
+
+
+def _together(x: Floats, y: Floats, c: Floats) -> Floats:
+    """The size of a sum of two parts of these sizes with correlation ``c``."""
+    return np.sqrt(np.maximum(x * x + y * y + 2 * c * x * y, 0.0))
+
+
+def _unzipped(slopes: dict[At, tuple[Noise, Any]]) -> tuple[list[Noise], list[Any]]:
+    return [law for law, _ in slopes.values()], [x for _, x in slopes.values()]

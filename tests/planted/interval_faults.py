@@ -8,8 +8,8 @@ INTERVAL_FAULTS = (
     Fault(
         "the interval of a sum of noises is that of one of them",
         "mechanisms/combine.py",
-        "    if len(terms) == 1:\n",
-        "    if len(terms) >= 1:\n",
+        "    if not drawn and len(alone) == 1:\n",
+        "    if not drawn:\n",
         ("properties/test_coverage.py::test_fused_questions",),
     ),
     Fault(
