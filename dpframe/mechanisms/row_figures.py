@@ -46,7 +46,8 @@ def covariance(blocks: tuple[Cells, ...], scale: Fraction, at: tuple[At, ...]) -
 def by_size(blocks: tuple[Cells, ...], scale: Fraction, at: tuple[At, ...]) -> tuple[Floats, list[Floats]]:
     """Probabilities of s = a + b up to one of 1e-13 beyond, and covariances of the coordinates ``at`` for every such s."""
     q, _ = _q(scale)
-    odds, found = [], []
+    odds: list[float] = []
+    found: list[Floats] = []
     while sum(odds) < 1 - 1e-13:
         s = len(odds)
         points = sum(math.prod(b.ways(a, s - a) for b in blocks) for a in range(s + 1))

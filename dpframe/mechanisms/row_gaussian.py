@@ -129,13 +129,16 @@ class LinearGaussian(Joint):
             return float(abs(f[0]) * self._rows.interval(level))
         return NormalDist().inv_cdf((1 + level) / 2) * self._smooth(f) + self._most(f)
 
-    def outside(self, form: Form, w: float) -> float:
+    def outside(self, form: Form, w: Floats) -> Floats:
         """P(\\|form\\| > w), or more."""
+        from scipy.special import ndtr
+
         f = np.asarray(form)
+        if not f.any():
+            return np.asarray(np.less(w, 0), dtype=np.float64)
         if self.known(form):
-            return min(1.0, 2 * self._rows.upper_tail(math.floor(w / abs(f[0])) + 1)) if f[0] else 0.0
-        room, smooth = w - self._most(f), self._smooth(f)
-        return 1.0 if room <= 0 else 2 * NormalDist().cdf(-room / smooth)
+            return np.minimum(1.0, 2 * self._rows.cdf(-np.floor(w / abs(f[0])) - 1))
+        return np.minimum(1.0, 2 * ndtr((self._most(f) - w) / self._smooth(f)))
 
     def known(self, form: Form) -> bool:
         """Of the rows alone."""
@@ -155,7 +158,9 @@ class LinearGaussian(Joint):
         """P(form >= least), rounded up."""
         if self.known(form) and form[0]:
             return self._rows.upper_tail(math.ceil(least / abs(form[0])))
-        return min(1.0, self.outside(form, least - 1) / 2 * (1 + 2.0**-40)) if least > 0 else 1.0
+        if least <= 0:
+            return 1.0
+        return min(1.0, float(self.outside(form, np.array(least - 1.0))) / 2 * (1 + 2.0**-40))
 
     def __repr__(self) -> str:
         return f"<dpframe noise LinearGaussian: {len(self.blocks)} blocks, scale {float(self.scale):.6g} rows, {self.event.cost}>"
