@@ -30,7 +30,7 @@ from dpframe.planning.request import (
     output_names,
 )
 from dpframe.planning.split import add_split
-from dpframe.statistics.base import Aggregate
+from dpframe.statistics.base import Aggregate, ChoiceTerms
 
 NOTHING = Event(Fraction(0), Fraction(0), Fraction(0))
 
@@ -156,15 +156,9 @@ class Planner(Draft):
         chooser's event is what all of this costs; nothing else of the target is spent.
         """
         alone = all(x.chosen for x in self.request.aggregates)
-        selection = a.selection(
-            self.types,
-            self.reach,
-            target,
-            self.request.mechanism,
-            fold=self.fold,
-            pure=self.request.pure,
-            alone=alone,
-        )
+        request = self.request
+        terms = ChoiceTerms(self.types, self.reach, target, request.mechanism, self.fold, request.pure, alone)
+        selection = a.selection(terms)
         chooser, part = selection.chooser, len(self.parts)
         tally = 0 if selection.tally is None else self.tally(selection.tally)
         sums = tuple((coordinate, self.measure(measure)) for coordinate, measure in selection.sums)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,18 @@ from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Reach
 
 BOOLEAN: Bounds = (Fraction(0), Fraction(1))
+
+
+class ChoiceTerms(NamedTuple):
+    """What a choice is calibrated for."""
+
+    types: Mapping[Hashable, Column]
+    reach: Reach  # how far one unit's rows go
+    target: Target  # what it may cost
+    mechanism: str  # what the caller asked for
+    fold: int | None  # how many rows of one unit may count, when rows are scaled down
+    pure: bool  # whether eps alone is what is paid
+    alone: bool  # whether nothing is asked beside that gets noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,30 +125,8 @@ class Aggregate(ABC):
         """Whether it is answered by choosing among candidates (``selection``), not by adding noise to sums."""
         return False
 
-    def selection(
-        self,
-        types: Mapping[Hashable, Column],
-        reach: Reach,
-        target: Target,
-        mechanism: str,
-        *,
-        fold: int | None,
-        pure: bool,
-        alone: bool,
-    ) -> Selection:
-        """How it is answered by choosing, if it is.
-
-        Parameters
-        ----------
-        reach, target
-            How far one unit's rows go, and what the choice may cost.
-        mechanism : str
-            What the caller asked for.
-        fold : int or None
-            How many rows of one unit may count, when rows are scaled down.
-        pure, alone : bool
-            Whether eps alone is what is paid; whether nothing is asked beside that gets noise.
-        """
+    def selection(self, terms: ChoiceTerms) -> Selection:
+        """How it is answered by choosing, if it is."""
         raise NotImplementedError
 
     @property

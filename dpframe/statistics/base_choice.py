@@ -14,7 +14,7 @@ from dpframe.layout.choices import Points, Selection
 from dpframe.layout.families import Bounds, Family
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Chooser, Reach
-from dpframe.statistics.base import Aggregate
+from dpframe.statistics.base import Aggregate, ChoiceTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +57,14 @@ class Counted(Choosing):
     def chooser(self, column: Column, reach: Reach, target: Target, mechanism: str) -> Chooser:
         """The calibrated mechanism; ``mechanism`` is "exponential" or "permute_and_flip"."""
 
-    def selection(
-        self,
-        types: Mapping[Hashable, Column],
-        reach: Reach,
-        target: Target,
-        mechanism: str,
-        *,
-        fold: int | None,
-        pure: bool,
-        alone: bool,
-    ) -> Selection:
+    def selection(self, terms: ChoiceTerms) -> Selection:
         assert self.column is not None
-        column, taken = types[self.column], mechanism_for(self, mechanism, pure=pure, alone=alone)
-        chooser = self.chooser(column, reach, target, taken)
+        column, taken = terms.types[self.column], mechanism_for(self, terms)
+        chooser = self.chooser(column, terms.reach, terms.target, taken)
         return Selection(chooser, tally=self.tally(column), points=self.points(column))
 
 
-def mechanism_for(a: Choosing, asked: str, *, pure: bool, alone: bool) -> str:
+def mechanism_for(a: Choosing, terms: ChoiceTerms) -> str:
     """Which mechanism chooses: permute and flip where it can and pure eps is what is paid.
 
     Raises
@@ -82,20 +72,21 @@ def mechanism_for(a: Choosing, asked: str, *, pure: bool, alone: bool) -> str:
     MechanismError
         For a law of noise when there are no sums to add it to, or when permute and flip can't answer.
     """
+    asked = terms.mechanism
     if asked == "permute_and_flip" and not a.flips:
         raise MechanismError(
             f"{a.describe()} is not answered by permute and flip.", hint=Arg("mechanism", "exponential")
         )
     if asked in ("exponential", "permute_and_flip"):
         return asked
-    if asked != "auto" and alone:
+    if asked != "auto" and terms.alone:
         raise MechanismError(
             f"{a.describe()} is chosen, not added noise to; ",
             Arg("mechanism", asked),
             " does not go with it.",
             hint=Arg("mechanism", "exponential"),
         )
-    return "permute_and_flip" if pure and a.flips else "exponential"
+    return "permute_and_flip" if terms.pure and a.flips else "exponential"
 
 
 def checked_k(column: Hashable, k: Any) -> int:

@@ -18,9 +18,8 @@ from dpframe.layout.grids import make_axis, make_grid
 from dpframe.layout.layouts import Coordinate, Layout
 from dpframe.layout.sensitivity import Move
 from dpframe.layout.tables import Index, Named
-from dpframe.mechanisms.base import Target
-from dpframe.mechanisms.choosers import Reach, best
-from dpframe.statistics.base import common, list_of_columns, parse_bounds
+from dpframe.mechanisms.choosers import best
+from dpframe.statistics.base import ChoiceTerms, common, list_of_columns, parse_bounds
 from dpframe.statistics.base_choice import Choosing, checked_k, mechanism_for
 from dpframe.statistics.question import AUDIT_BOUNDS, question
 
@@ -66,22 +65,12 @@ class Scored(Choosing):
             out.append((coordinate, measure, layout))
         return out
 
-    def selection(
-        self,
-        types: Mapping[Hashable, Column],
-        reach: Reach,
-        target: Target,
-        mechanism: str,
-        *,
-        fold: int | None,
-        pure: bool,
-        alone: bool,
-    ) -> Selection:
-        mechanism_for(self, mechanism, pure=pure, alone=alone)
-        sums = self.sums(types, fold)
+    def selection(self, terms: ChoiceTerms) -> Selection:
+        mechanism_for(self, terms)
+        sums = self.sums(terms.types, terms.fold)
         layout = sums[0][2]
         assert isinstance(layout.move, Move)
-        chooser = best(len(self.of), self.k, layout.move.across, layout.grid.step, reach, target)
+        chooser = best(len(self.of), self.k, layout.move.across, layout.grid.step, terms.reach, terms.target)
         return Selection(chooser, sums=tuple((c, m) for c, m, _ in sums))
 
     def answers(self, layouts: Sequence[Layout]) -> tuple[Answer, ...]:
