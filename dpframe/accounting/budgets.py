@@ -9,7 +9,8 @@ from dpframe.accounting.events import Number, rational
 from dpframe.accounting.filter import ACCOUNTANTS, Budget
 from dpframe.accounting.policy import NEIGHBORS, Limits, Policy
 from dpframe.accounting.renyi import chosen_order
-from dpframe.errors import Arg, Call, InputError, InPython, check_text, did_you_mean, wrong_type
+from dpframe.base.arguments import check_type
+from dpframe.errors import Arg, Call, InputError, InPython, check_text, did_you_mean
 
 
 class BudgetOptions(TypedDict, total=False):
@@ -48,10 +49,7 @@ def read_unit(unit: Any) -> tuple[str, ...] | None:
             Arg("unit", unit), " must name at least one column, and each once.", hint=Arg("unit", "user_id")
         )
     for n in names:
-        if not isinstance(n, str):
-            raise wrong_type(
-                Arg("unit"), f" takes column names, not a {type(n).__name__}.", hint=Arg("unit", "user_id")
-            )
+        check_type("unit", n, str, "column names", Arg("unit", "user_id"))
         check_text(n, "unit")
     return names
 

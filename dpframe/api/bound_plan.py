@@ -9,10 +9,10 @@ from typing import Any, Generic, cast
 from dpframe import pipeline
 from dpframe.accounting.events import Cost, Number, rational
 from dpframe.api.options import Options, read_limits, read_target
-from dpframe.base.arguments import check_flag, check_word
+from dpframe.base.arguments import check_flag, check_type, check_word
 from dpframe.base.forks import check_fork
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import Arg, InputError, NearNames, wrong_type
+from dpframe.errors import Arg, InputError, NearNames
 from dpframe.frames.contract import Source
 from dpframe.mechanisms.auto import LOSSES, Loss
 from dpframe.planning.accuracy import solve_error
@@ -182,10 +182,8 @@ def bind(
     check_fork()
     session = options.get("session")
     label, ci = options.get("label"), options.get("ci")
-    if label is not None and not isinstance(label, str):
-        raise wrong_type(
-            Arg("label"), f" takes a str, not a {type(label).__name__}.", hint=Arg("label", "q1")
-        )
+    if label is not None:
+        check_type("label", label, str, "a str", Arg("label", "q1"))
     request_id = options.get("request_id")
     if request_id is not None and (not isinstance(request_id, str) or not request_id):
         raise InputError(
@@ -195,10 +193,7 @@ def bind(
         ci = level_of(ci, "ci")
     mechanism = options.get("mechanism")
     mechanism = "auto" if mechanism is None else mechanism
-    if not isinstance(mechanism, str):
-        raise wrong_type(
-            Arg("mechanism"), f" takes a registry name, not a {type(mechanism).__name__}.", hint="'laplace'"
-        )
+    check_type("mechanism", mechanism, str, "a registry name", "'laplace'")
     loss = options.get("loss")
     if loss is not None:
         check_word("loss", loss, LOSSES, "l1")

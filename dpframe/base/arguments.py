@@ -1,11 +1,17 @@
-"""Arguments of simple kinds, checked: True or False, one of a few words, a whole number."""
+"""Arguments of simple kinds, checked: of one type, True or False, one of a few words, a whole number."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from dpframe.errors import Arg, InputError
+from dpframe.errors import Arg, Hint, InputError, wrong_type
+
+
+def check_type(name: str, value: Any, kind: type, takes: str, hint: Hint) -> None:
+    """TypeError for what is not of that type."""
+    if not isinstance(value, kind):
+        raise wrong_type(Arg(name), f" takes {takes}, not a {type(value).__name__}.", hint=hint)
 
 
 def check_flag(name: str, value: Any, right: bool = True) -> None:

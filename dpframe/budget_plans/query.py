@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting.events import Number, rational
+from dpframe.base.arguments import check_type
 from dpframe.errors import Arg, Call, DPError, Hint, InputError, Piece, listed, wrong_type
 from dpframe.statistics.base import Aggregate, output
 from dpframe.statistics.wrong_verbs import not_a_question
@@ -200,10 +201,8 @@ def query(
             ".",
             hint=Call("dp.query", Call("dp.count"), groupby="city", keys=[...]),
         )
-    if source is not None and not isinstance(source, str):
-        raise wrong_type(
-            Arg("source"), f" takes a name, not a {type(source).__name__}.", hint=Arg("source", "people")
-        )
+    if source is not None:
+        check_type("source", source, str, "a name", Arg("source", "people"))
     amounts = {"eps": eps, "rho": rho, "share": share, "error": error}
     given = [k for k in AMOUNTS if amounts[k] is not None]
     if len(given) > 1:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Limits, Policy
-from dpframe.errors import Arg, Call, Code, NoSession, wrong_type
+from dpframe.base.arguments import check_type
+from dpframe.errors import Arg, Call, Code, NoSession
 from dpframe.release.release import Release
 from dpframe.session.account import Entry, Receipt, answer_at
 from dpframe.session.current import in_use, opened, outside, stack
@@ -52,12 +53,7 @@ def current(session: Session | None = None) -> Session:
         there is none: a query never falls through to the session without a limit.
     """
     if session is not None:
-        if not isinstance(session, Session):
-            raise wrong_type(
-                Arg("session"),
-                f" takes a dp.Session, not a {type(session).__name__}.",
-                hint=Arg("session", Code("s")),
-            )
+        check_type("session", session, Session, "a dp.Session", Arg("session", Code("s")))
         return session
     here = stack.get() or tuple(in_use)
     if here:
