@@ -117,7 +117,7 @@ def brute_force(ask, kind, relation, rows, most):
         assert l2_squared == part.l2_squared, "declared L2 is never reached"
         for piece in plan.pieces:  # and the noise is made for it, all parts of a call together
             if plan.parts[piece.part] is part and piece.noise.event.eps is not None:
-                assert piece.noise.scale >= Fraction(len(plan.parts) * l1) / piece.noise.event.eps
+                assert piece.noise.scale >= Fraction(len(plan.parts) * l1) / plan.event.eps
     assert total == len(plan.parts), "parts that move together are each charged in full"
     units = [plan.output_unit(next(o for o in plan.outputs if o.part == i)) for i in range(len(plan.parts))]
     return plan, [

@@ -35,6 +35,7 @@ def test_conformance(engine):
     got = check_engine(make, frames=frames, together=(25 if AUDIT else 5) if name == "spark" else 1)
     assert got.frames == frames
     assert frames // 3 <= got.bounded <= frames
+    assert 0 < got.complete < frames
 
 
 def test_answers_are_polars_frames_with_the_types_of_the_table(make, no_noise):
