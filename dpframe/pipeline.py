@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import secrets
 from dataclasses import replace
@@ -12,18 +13,20 @@ import polars as pl
 
 from dpframe.base.forks import check_fork
 from dpframe.base.signals import interruptible, uninterrupted
+from dpframe.engine.recorded import Recorded
 from dpframe.errors import DPError, InputError, LedgerError, ReleaseFailed
 from dpframe.frames.contract import Counts, KeyColumns, Source
 from dpframe.mechanisms.base import Ints
 from dpframe.noise.source import words
 from dpframe.planning.pieces import ChoicePiece, Piece
 from dpframe.planning.plan import Plan
-from dpframe.release.payload import from_bytes, to_bytes
+from dpframe.release.payload import Payload, from_bytes, to_bytes
 from dpframe.release.release import Release
 from dpframe.session import charging
 from dpframe.session.account import Receipt
 from dpframe.session.checks import check_part, check_steps, check_windows
 from dpframe.session.notices import say
+from dpframe.session.payer import stored_answer
 from dpframe.session.session import Session
 
 
@@ -69,6 +72,8 @@ def run(
             time=dt.datetime.now(dt.UTC),
             draw=secrets.token_hex(16),
         )
+    if isinstance(source, Recorded) and stored_answer(session, request_id) is None:
+        raise InputError("This plan was made for an answer that another ledger stored. Hint: plan anew.")
     check_part(session, source)
     check_steps(session, source)
     check_windows(session)
@@ -96,11 +101,14 @@ def _answered(
         if receipt.stored is None:
             noisy, found = _noisy(plan, _exact(plan, source, int(words(1)[0])))
             check_windows(session)
+            keys = _keys(plan, source, noisy, found)
             if receipt.tickets:
-                receipt.store(to_bytes(noisy, found, draw))
+                kept = Release(plan, noisy, keys, label=label, ci=ci, time=receipt.time, draw=draw)
+                receipt.store(to_bytes(_payload(kept, found)))
         else:
-            noisy, found, draw = from_bytes(receipt.stored)
-        keys = _keys(plan, source, noisy, found)
+            stored = from_bytes(receipt.stored)
+            noisy, draw = stored.noisy, stored.draw
+            keys = _keys(plan, source, noisy, stored.found)
     except LedgerError as e:
         failure, told = LedgerError, (e.said, e.hint)
     except BaseException as e:
@@ -124,6 +132,15 @@ def _answered(
     release = Release(plan, noisy, keys, label=label, ci=ci, time=receipt.time, draw=draw, stored=receipt)
     receipt.keep(release)
     return receipt, release
+
+
+def _payload(release: Release, found: pl.DataFrame | None) -> Payload:
+    """What a ledger keeps of a release: enough to answer again when the frame is gone."""
+    table = facts = None
+    # Keys that no file can hold leave no table: the question that is asked again is answered all the same.
+    with contextlib.suppress(DPError, ValueError, TypeError, OverflowError, pl.exceptions.PolarsError):
+        table, facts = release.written()
+    return Payload(release._noisy, found, release.draw, release.plan.columns, table, facts)
 
 
 def _exact(plan: Plan, source: Source, salt: int) -> Counts:

@@ -8,6 +8,7 @@ from dpframe.api.partition import Part, Partition
 from dpframe.ledger.sums import LedgerEntry
 from dpframe.planning.explain import Explanation
 from dpframe.release.answers import FloatAnswer, IntAnswer, PairAnswer
+from dpframe.release.stored import StoredAnswer
 from dpframe.session.statement import Statement
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "Partition",
     "Report",
     "Statement",
+    "StoredAnswer",
 ]

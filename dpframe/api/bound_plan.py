@@ -12,7 +12,8 @@ from dpframe.api.options import Options, read_limits, read_target
 from dpframe.base.arguments import check_flag, check_type, check_word
 from dpframe.base.forks import check_fork
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import Arg, InputError, NearNames
+from dpframe.engine.recorded import Recorded
+from dpframe.errors import Arg, InputError, MechanismError, NearNames
 from dpframe.frames.contract import Source
 from dpframe.mechanisms.auto import LOSSES, Loss
 from dpframe.planning.accuracy import solve_error
@@ -23,7 +24,7 @@ from dpframe.planning.request import Request
 from dpframe.release.answers import level_of
 from dpframe.release.release import Release, V
 from dpframe.session.forecast import forecast
-from dpframe.session.payer import answer_to, current, terms_of
+from dpframe.session.payer import answer_to, current, stored_answer, terms_of
 from dpframe.session.session import Session
 from dpframe.statistics.base import Aggregate, post_processing
 
@@ -231,10 +232,24 @@ def bind(
         budget.rules.auto,
         bool(complete),
     )
-    if error is not None:
-        plan = solve_error(request, source, policy, error, rows)
+
+    def planned(of: Source) -> Plan:
+        if error is not None:
+            return solve_error(request, of, policy, error, rows)
+        return make_plan(request, of, policy)
+
+    recorded = _recorded(session, request_id, source)
+    if recorded is None:
+        plan = planned(source)
     else:
-        plan = make_plan(request, source, policy)
+        try:
+            plan, source = planned(recorded), recorded
+        except (InputError, MechanismError):  # the stored question could be planned of these columns
+            raise InputError(
+                Arg("request_id", request_id),
+                " was answered to another question, of other columns. Nothing was spent.",
+                hint="another request_id",
+            ) from None
     if ci is not None and not (plan.outputs and _has_margin(plan)):
         raise InputError(
             Arg("ci"),
@@ -244,6 +259,20 @@ def bind(
     relative = options.get("relative_to")
     expected = None if relative is None else float(rational(relative, "relative_to"))
     return BoundPlan(plan, source, session, label, ci, rows, request_id, expected)
+
+
+def _recorded(session: Session | None, request_id: str | None, source: Source) -> Source | None:
+    """What was recorded of the frame of a request that has an answer; None where there is none.
+
+    The answer is then given without looking at the frame, which may be gone or have other columns by now.
+    """
+    kept = stored_answer(session, request_id)
+    if kept is None or kept.columns is None:
+        return None
+    try:
+        return Recorded(kept.columns, source.library, source.part_of)
+    except InputError:
+        return None
 
 
 def _has_margin(plan: Plan) -> bool:

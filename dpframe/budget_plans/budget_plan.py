@@ -133,9 +133,10 @@ class BudgetPlan(Page, NearNames):
         self._queries = named_queries(queries, self._given)
         check(self._queries, allocation, self._in_rho)
         self._releases: dict[str, Release] = {}
-        self._asked = Questions(self._session, self._given, self._queries, self._releases, self._place)
-        if ledger is not None:
-            self._asked.requests = {n: f"{name}/{n}" for n in self._queries}
+        requests = {} if ledger is None else {n: f"{name}/{n}" for n in self._queries}
+        self._asked = Questions(
+            self._session, self._given, self._queries, self._releases, self._place, requests
+        )
         check_outputs(self._given, self._queries, self._place, ledger_files(self._session.ledger))
         check_budget(self._session, self._asked, self._turns())
 

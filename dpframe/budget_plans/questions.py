@@ -13,10 +13,12 @@ from dpframe.base.forks import check_fork
 from dpframe.budget_plans.query import Query, QueryError
 from dpframe.budget_plans.sources import Named, SourceError, is_key_file, read_keys
 from dpframe.engine.opening import as_source
+from dpframe.engine.recorded import Shut
 from dpframe.errors import Arg, InputError, MechanismError, show
 from dpframe.frames.contract import Source
 from dpframe.planning.accuracy import least_meeting
 from dpframe.release.release import Release
+from dpframe.session.payer import stored_answer
 from dpframe.session.session import Session
 
 
@@ -40,20 +42,27 @@ class Questions:
         queries: Mapping[str, Query],
         releases: Mapping[str, Release],
         place: Callable[[str], str],
+        requests: Mapping[str, str],
     ) -> None:
         self._session, self.queries, self._releases, self._place = session, queries, releases, place
-        self._doors = {n: self._door(n, s) for n, s in sources.items()}
-        _check_unit(session.policy, {n: d._source for n, d in self._doors.items()})
+        self.requests = requests
         self._made: dict[tuple[str, Fraction], BoundPlan] = {}
         self._key_files: dict[Any, Any] = {}
-        self.requests: dict[str, str] = {}
+        answered = {n for n, r in requests.items() if _recorded(session, r)}
+        first = next(iter(sources))
+        needed = {q.source or first for n, q in queries.items() if n not in answered}
+        self._doors = {n: self._door(n, s, n in needed or not answered) for n, s in sources.items()}
+        _check_unit(session.policy, {n: self._doors[n]._source for n in needed})
 
-    def _door(self, name: str, given: Any) -> FramePlans[Any]:
+    def _door(self, name: str, given: Any, needed: bool) -> FramePlans[Any]:
+        """A source, opened; one that can't be, if all that is asked of it was answered before, stays shut."""
         check_fork()
         try:
             frame = given.open(self._place) if isinstance(given, Named) else given
             return FramePlans(as_source(frame))
         except InputError as e:
+            if not needed:
+                return FramePlans(Shut(SourceError(name, e)))
             raise SourceError(name, e) from None
 
     def need(self, name: str, limit: Fraction | None) -> Fraction | None:
@@ -139,6 +148,12 @@ class Questions:
             columns = [door._source.column(b) for b in q.groupby]
             self._key_files[which] = read_keys(self._place(q.keys), columns)
         return self._key_files[which]
+
+
+def _recorded(session: Session, request: str) -> bool:
+    """Whether a request has an answer that can be given again without its source."""
+    kept = stored_answer(session, request)
+    return kept is not None and kept.columns is not None
 
 
 def _check_unit(policy: Policy, sources: Mapping[str, Source]) -> None:

@@ -1,4 +1,4 @@
-"""``dpframe ledger create | show | verify | export``."""
+"""``dpframe ledger create | show | answer | verify | export``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpframe.errors import Arg, Call, InputError
 def add(commands: Any) -> None:
     """Add the commands to the parser's."""
     ledger = commands.add_parser("ledger", help="make, read and check the file that keeps a budget")
-    inner = ledger.add_subparsers(required=True, metavar="{create,show,verify,export}")
+    inner = ledger.add_subparsers(required=True, metavar="{create,show,answer,verify,export}")
 
     create = inner.add_parser("create", help="declare a budget in a new file, once")
     for name in ("eps", "delta", "delta-calls", "rho"):
@@ -37,14 +37,23 @@ def add(commands: Any) -> None:
     look = inner.add_parser("show", help="what was declared, what is spent, and the head")
     look.add_argument("--scope", help="also what this scope has spent")
     look.set_defaults(command=_show)
+    answer = inner.add_parser(
+        "answer", help="a stored answer by its request, as CSV; its input is not needed"
+    )
+    answer.add_argument("--request", required=True, metavar="ID", help="of a release file: PLAN/QUERY")
+    answer.add_argument("--scope", help="the scope in which it was asked")
+    answer.add_argument(
+        "--output", metavar="FILE", help="a .csv or .parquet file (with its facts beside it) instead"
+    )
+    answer.set_defaults(command=_answer)
     check = inner.add_parser("verify", help="read everything and check it")
     check.set_defaults(command=_verify)
     export = inner.add_parser("export", help="every charge as a row, as CSV (or parquet, with --output)")
     export.add_argument("--output", metavar="FILE", help="a .csv or .parquet file instead of standard output")
     export.set_defaults(command=_export)
-    for p in (create, look, check, export):
+    for p in (create, look, answer, check, export):
         p.add_argument("path", metavar="budget.db")
-    for p in (look, check, export):
+    for p in (look, answer, check, export):
         p.add_argument(
             "--anchor", metavar="PATH", help="where the anchor lies now, if not where it was declared"
         )
@@ -86,6 +95,20 @@ def _show(args: argparse.Namespace) -> int:
         print(f"window: {' '.join(window_text(ledger).split())}")
     print(f"head: {ledger.head.sequence} {ledger.head.hash}")
     ledger.close()
+    return 0
+
+
+def _answer(args: argparse.Namespace) -> int:
+    from dpframe.ledger.book import Ledger
+    from dpframe.release.release import table_bytes
+
+    ledger = Ledger(args.path, anchor=args.anchor)
+    found = ledger.answer(args.request, scope=args.scope)
+    ledger.close()
+    if args.output is None:
+        print(table_bytes(found.table, ".csv").decode(), end="")
+    else:
+        found.write(args.output)
     return 0
 
 

@@ -18,8 +18,13 @@ class ArrowSource(PolarsSource):
     """A PyArrow table. Its answers are Polars frames."""
 
     def __init__(self, table: pa.Table) -> None:
-        self._frame = table
-        self._schema = pl.Schema((n, self._native(n) or pl.Boolean()) for n in _once(table))
+        super().__init__(table)
+
+    @property
+    def _schema(self) -> pl.Schema:
+        if self._known is None:
+            self._known = pl.Schema((n, self._native(n) or pl.Boolean()) for n in _once(self._frame))
+        return self._known
 
     def __repr__(self) -> str:
         return f"<pyarrow.Table with {self._frame.num_columns} columns>"

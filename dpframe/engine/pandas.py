@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -128,15 +128,7 @@ class PandasSource(Held):
         return data
 
     def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
-        columns = [c.engine for c in keys.columns] if keys else found.get_columns() if by else []
-        out: dict[str, Any] = {}
-        for i, (c, s) in enumerate(zip(by, columns)):
-            column = self._series(c.name)
-            values = None
-            if c.kind in CODED:
-                values = keys.columns[i].values if keys else tuple(s.to_list())
-            out[str(c.name)] = _key_values(column.dtype, c, s, values, found=keys is None)
-        return KeyColumns(self.library, out)
+        return key_columns([self._series(c.name).dtype for c in by], by, keys, found)
 
     def part(self, ask: Ask) -> Parts:
         assert ask.keys is not None
@@ -151,6 +143,20 @@ class PandasSource(Held):
             (lambda low=low, high=high: PandasSource(frame.iloc[where[low:high]]))  # type: ignore[misc]
             for low, high in pairwise(edges)
         ]
+
+
+def key_columns(
+    dtypes: Sequence[Any], by: tuple[Column, ...], keys: KeyTable | None, found: Any
+) -> KeyColumns:
+    """The released keys as columns of a pandas frame whose grouping columns have these dtypes."""
+    columns = [c.engine for c in keys.columns] if keys else found.get_columns() if by else []
+    out: dict[str, Any] = {}
+    for i, (c, s, dtype) in enumerate(zip(by, columns, dtypes)):
+        values = None
+        if c.kind in CODED:
+            values = keys.columns[i].values if keys else tuple(s.to_list())
+        out[str(c.name)] = _key_values(dtype, c, s, values, found=keys is None)
+    return KeyColumns("pandas", out)
 
 
 def _form(name: str, data: dict[str, pl.Series]) -> pl.Expr:

@@ -45,7 +45,14 @@ class PolarsSource(Held):
 
     def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
         super().__init__(frame)
-        self._schema = frame.collect_schema()
+        self._known: pl.Schema | None = None
+
+    @property
+    def _schema(self) -> pl.Schema:
+        """Names and types. A lazy frame is opened when they are first asked for, as a stored answer needs none."""
+        if self._known is None or isinstance(self._frame, pl.DataFrame):  # which may be changed in place
+            self._known = self._frame.collect_schema()
+        return self._known
 
     def __repr__(self) -> str:
         return f"<{type(self._frame).__name__} with {len(self._schema)} columns>"
@@ -54,8 +61,6 @@ class PolarsSource(Held):
         return list(self._schema.names())
 
     def column(self, name: Hashable) -> Column:
-        if isinstance(self._frame, pl.DataFrame):  # it may have been changed in place
-            self._schema = self._frame.schema
         if not isinstance(name, str) or name not in self._schema:
             lookup(name, self.names())
         return describe(name, self._schema[str(name)])

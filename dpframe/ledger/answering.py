@@ -65,6 +65,14 @@ class Answering:
         self._log.store.end_lease(ticket.sequence)
         return self._log.append("release", now, of=ticket.sequence, digest=name, size=len(payload))
 
+    def stored(self, request_id: str, scope: str | None = None) -> tuple[Charged, bytes] | None:
+        """The charge of an answered request, and the release that was stored for it, as bytes; None without one."""
+        with self._log.reading():
+            charged = self._log.known.requests.get((scope, request_id))
+            if charged is None or charged.release is None:
+                return None
+            return charged, self._log.store.payload(charged.release.digest)
+
     def check_window(self, ticket: Ticket) -> None:
         """LedgerError if an answer to ``ticket`` would leave now in a window that does not hold its charge."""
         if self.window is not None:

@@ -32,8 +32,10 @@ from dpframe.errors import (
     Call,
     Code,
     InputError,
+    InPython,
     NearNames,
     check_text,
+    did_you_mean,
 )
 from dpframe.ledger.answering import Answering
 from dpframe.ledger.declaration import (
@@ -48,6 +50,8 @@ from dpframe.ledger.log import Log
 from dpframe.ledger.rows import write_time
 from dpframe.ledger.store import place_of, write_new
 from dpframe.ledger.sums import COLUMNS, LedgerEntry
+from dpframe.release.payload import from_bytes
+from dpframe.release.stored import StoredAnswer
 
 _RIGHT = "dp.Ledger.create('budget.db', eps=3), then dp.Ledger('budget.db')"
 
@@ -292,6 +296,58 @@ class Ledger(Answering, Uncopied, NearNames):
         with self._log.reading():
             charges = self._log.known.charges.values()
             return [c.entry() for c in charges if scope is None or c.content["scope"] == scope]
+
+    @checked(example="ledger.answer('arrivals-2026-11-29')")
+    def answer(self, request_id: str, *, scope: str | None = None) -> StoredAnswer:
+        """The stored answer to a request. It needs neither the frame nor the question, and costs nothing.
+
+        Parameters
+        ----------
+        request_id : str
+            As it was asked; a query of a budget plan is "<plan>/<query>".
+        scope : str, optional
+            The scope in which it was asked.
+
+        Raises
+        ------
+        InputError
+            Where there is no such request in the scope, or no answer yet, or the answer does not say enough to be read
+            without its question (dpframe 0.1 stored no table).
+        """
+        if not isinstance(request_id, str) or not request_id:
+            raise InputError(
+                Arg("request_id", request_id), " must be text.", hint=Arg("request_id", "arrivals-2026-11-29")
+            )
+        found = self.stored(request_id, scope)
+        if found is None:
+            raise self._unanswered(request_id, scope)
+        charged, payload = found
+        kept, stored = from_bytes(payload), charged.release
+        if kept.table is None or kept.facts is None or stored is None:
+            raise InputError(
+                f"The answer to {request_id!r} was stored without its table.",
+                hint=InPython("ask the same question with the same request_id", "run its release file again"),
+            )
+        facts = {**kept.facts, "ledger_head": stored.head.text}
+        return StoredAnswer(request_id, scope, kept.table, facts, stored.time, stored.version)
+
+    def _unanswered(self, request_id: str, scope: str | None) -> InputError:
+        """The refusal of a request that has no answer."""
+        entries = self.entries()
+        if any(e.request_id == request_id and e.scope == scope for e in entries):
+            return InputError(
+                f"{request_id!r} was charged and has no answer: it failed, or is still asked.",
+                hint=InPython("ask again with the same request_id", "run again"),
+            )
+        scopes = [e.scope for e in entries if e.request_id == request_id]
+        if scopes:
+            other = None if scopes[-1] is None else scopes[-1]
+            return InputError(
+                f"{request_id!r} was not asked in the scope {scope!r}.",
+                hint=Arg("scope", other) if other is not None else "leave the scope out",
+            )
+        known = dict.fromkeys(e.request_id for e in entries if e.request_id is not None)
+        return InputError(f"There is no request {request_id!r}. {did_you_mean(request_id, list(known))}")
 
     @property
     def anchor(self) -> str:

@@ -185,20 +185,25 @@ class Release(Released, Page, NearNames, Generic[V]):
         """
         text = os.fspath(path)
         writable(text)
-        value = self.value if not self._scalar else self._frame(self._columns)
+        write_facts(text, *self.written())
+
+    def written(self) -> tuple[pl.DataFrame, dict[str, Any]]:
+        """The answer as files hold it: a table, and the side-car's facts.
+
+        Raises
+        ------
+        InputError
+            For a key that is not valid Unicode.
+        """
+        value = pl.DataFrame(self._columns) if self._scalar else self.value
         try:
             table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(_writable(value))
         except UnicodeError:
             raise InputError(
                 "A key of this release is not valid Unicode, and no file can hold it. Hint: keys of valid text"
             ) from None
-        more = {
-            "columns": {name: str(dtype) for name, dtype in table.schema.items()},
-            "margins_95": self._margins(),
-        }
-        facts = json.dumps({**self.facts, **more}, indent=2)
-        content = table_bytes(table, text, facts)
-        write_together({f"{text}.json": f"{facts}\n".encode(), text: content})
+        columns = {name: str(dtype) for name, dtype in table.schema.items()}
+        return table, {**self.facts, "columns": columns, "margins_95": self._margins()}
 
     # ---- making the answer ----
 
@@ -297,6 +302,12 @@ class Release(Released, Page, NearNames, Generic[V]):
         head = f", ledger {self.head[:24]}" if self.head else ""
         again = f", a stored answer of {self.released_at:%Y-%m-%d %H:%M:%S} UTC" if self.released_at else ""
         return f"<dpframe release{name}: {self._plan.describe()}, {self._paid}{head}{again}>\n{self.value!r}"
+
+
+def write_facts(path: str, table: pl.DataFrame, facts: dict[str, Any]) -> None:
+    """A table as the parquet or CSV file ``path``, its facts beside it: both, or neither."""
+    text = json.dumps(facts, indent=2)
+    write_together({f"{path}.json": f"{text}\n".encode(), path: table_bytes(table, path, text)})
 
 
 def table_bytes(table: pl.DataFrame, path: str, facts: str | None = None) -> bytes:

@@ -13,6 +13,7 @@ from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Limits, Policy
 from dpframe.base.arguments import check_type
 from dpframe.errors import Arg, Call, Code, NoSession
+from dpframe.release.payload import Payload, from_bytes
 from dpframe.release.release import Release
 from dpframe.session.account import Entry, Receipt, answer_at
 from dpframe.session.current import in_use, opened, outside, stack
@@ -98,6 +99,16 @@ def part_session(
     session._part = True
     session._paid = [*payer._paid, *(receipt.tickets if receipt is not None else ())]
     return session
+
+
+def stored_answer(session: Session | None, request_id: str | None) -> Payload | None:
+    """What the ledger that would pay for a request has stored as its answer; None if there is nothing yet."""
+    if request_id is None:
+        return None
+    payers = _paying(session)._payers()
+    book = next(((s._ledger, s._scope) for s in payers if s._ledger is not None), None)
+    kept = None if book is None else book[0].stored(request_id, book[1])
+    return None if kept is None else from_bytes(kept[1])
 
 
 def answer_to(session: Session, asked: Hashable) -> str | None:

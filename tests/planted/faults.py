@@ -206,9 +206,16 @@ FAULTS = (
     Fault(
         "an answer leaves before it is on disk",
         "pipeline.py",
-        "                receipt.store(to_bytes(noisy, found, draw))\n",
-        "                to_bytes(noisy, found, draw)\n",
+        "                receipt.store(to_bytes(_payload(kept, found)))\n",
+        "                to_bytes(_payload(kept, found))\n",
         LEDGER,
+    ),
+    Fault(
+        "a stored answer is given to another question",
+        "ledger/granting.py",
+        'if found.content["fingerprint"] != claim.fingerprint or event != claim.charge.event:',
+        "if event != claim.charge.event:",
+        ("unit/ledger/test_stored_answers.py",),
     ),
     Fault(
         "a replayed answer looks like a new one",
@@ -305,8 +312,8 @@ FAULTS = (
     Fault(
         "a stored answer is a draw of its own",
         "release/payload.py",
-        'return noisy, found, str(head.get("draw") or hashlib.sha256(payload).hexdigest())',
-        "return noisy, found, hashlib.sha256(payload).hexdigest()",
+        'draw = str(head.get("draw") or hashlib.sha256(payload).hexdigest())',
+        "draw = hashlib.sha256(payload).hexdigest()",
         ("unit/release/test_writing.py",),
     ),
     Fault(

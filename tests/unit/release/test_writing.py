@@ -162,10 +162,10 @@ def test_a_payload_of_the_first_version_is_read():
 
     head = {"format": "dpframe release 1", "sizes": [2], "keys": False}
     old = json.dumps(head).encode() + b"\n" + np.array([5, 6], dtype="<i8").tobytes()
-    noisy, keys, draw = from_bytes(old)
-    assert noisy[0].tolist() == [5, 6]
-    assert keys is None
-    assert draw == from_bytes(old)[2] != from_bytes(old.replace(b"\x05", b"\x07"))[2]
+    read = from_bytes(old)
+    assert read.noisy[0].tolist() == [5, 6]
+    assert (read.found, read.columns, read.table, read.facts) == (None, None, None, None)
+    assert read.draw == from_bytes(old).draw != from_bytes(old.replace(b"\x05", b"\x07")).draw
 
 
 def test_pandas_columns_that_no_file_holds_are_text(tmp_path):
