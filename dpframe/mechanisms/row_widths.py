@@ -243,8 +243,10 @@ def _outside(blocks: tuple[Cells, ...], scale: Fraction, kind: str, share: float
         return np.asarray(tails[at + 1])
     p, a, b = _pairs(blocks, scale, of_cells=True)
     k, r = float(blocks[0].steps), blocks[0].slack
-    if k >= _FINE or len(p) * np.size(w) > _PRODUCTS:
-        # As if x were uniform on the steps' whole width and w half a step less: one sum for all w.
+    if kind == "cell" or k >= _FINE or len(p) * np.size(w) > _PRODUCTS:
+        # As if x were uniform on the steps' whole width and w half a step less: one sum for all w. Of x alone it is exact
+        # at whole w.
+        w = np.floor(w * (1 + 2.0**-48)) + 1 if kind == "cell" else w
         edges, sums, moments = _lines(blocks, scale, share)
         at = np.searchsorted(edges, w, side="right")
         return np.asarray(np.where(w < 0, 1.0, 2 * (moments[at] - w * sums[at])))
