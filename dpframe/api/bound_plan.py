@@ -18,6 +18,7 @@ from dpframe.frames.contract import Source
 from dpframe.mechanisms.auto import LOSSES, Loss
 from dpframe.planning.accuracy import solve_error
 from dpframe.planning.explain import Explanation, explain
+from dpframe.planning.pieces import ChoicePiece
 from dpframe.planning.plan import Plan
 from dpframe.planning.planner import make_plan
 from dpframe.planning.request import Request
@@ -256,6 +257,7 @@ def bind(
             f" asks for margins, and {plan.describe()} has none: how far it is off depends on the data.",
             hint="leave it out; plan.error is what is known",
         )
+    _check_used(options, plan)
     relative = options.get("relative_to")
     expected = None if relative is None else float(rational(relative, "relative_to"))
     return BoundPlan(plan, source, session, label, ci, rows, request_id, expected)
@@ -273,6 +275,23 @@ def _recorded(session: Session | None, request_id: str | None, source: Source) -
         return Recorded(kept.columns, source.library, source.part_of)
     except InputError:
         return None
+
+
+def _check_used(options: Options, plan: Plan) -> None:
+    """InputError for an option that the question would not use, though its verb takes it."""
+    if options.get("loss") is not None and all(isinstance(p, ChoicePiece) for p in plan.pieces):
+        raise InputError(
+            Arg("loss"),
+            f" is what noise is chosen by, and {plan.describe()} has a choice in its place.",
+            hint="leave it out",
+        )
+    if options.get("threshold") is not None and (plan.threshold is None or plan.bounding is None):
+        why = "its groups are listed" if plan.keys is not None else "a row is the unit of this session"
+        raise InputError(
+            Arg("threshold"),
+            f" says whether units or rows make a found group large enough; {why}.",
+            hint="leave it out",
+        )
 
 
 def _has_margin(plan: Plan) -> bool:

@@ -23,5 +23,9 @@ class Held:
         """A function in the frame's plan that was given a text or number that it can't use; None if none is seen."""
         return None
 
+    def out_of_order(self) -> bool:
+        """Whether the engine can't answer now, whatever the data are; asked of no row."""
+        return False
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")

@@ -132,6 +132,16 @@ class RelationalSource(Held):
     def foreign_step(self, unit: tuple[str, ...]) -> str | None:
         return f"{self._family.name} query"  # anything may have happened in it
 
+    def out_of_order(self) -> bool:
+        """See the contract. A cluster is not asked: that would take as long as a small query."""
+        if not getattr(self._family, "embedded", True):
+            return False
+        try:
+            lazy(self._native).head(0).collect("pyarrow")
+        except Exception:
+            return True
+        return False
+
     def aggregate(self, ask: Ask) -> Counts:
         return Query(self, ask).counts(ask)
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions
 from pyspark.sql.types import TimestampNTZType
 
 name = "PySpark"
+embedded = False
 
 
 def refused(frame: Any) -> str | None:

@@ -266,6 +266,11 @@ class Source(Protocol):
         """A function of a lazy frame's plan that was given a pattern, format or the like that it can't use, or None."""
         ...
 
+    def out_of_order(self) -> bool:
+        """Whether the engine can't answer now, whatever the data are: a connection that is closed or in use, a table
+        that was dropped. Asked of no row."""
+        ...
+
     def aggregate(self, ask: Ask) -> Counts:
         """One pass over the data. ``by`` without ``keys``: the groups that occur."""
         ...

@@ -18,7 +18,8 @@ _HINT = (
 
 
 def check_steps(session: Session, source: Source) -> None:
-    """Refuse a lazy frame whose plan can't be done as it was typed, and, in a strict session, one not row by row.
+    """Refuse an engine that can't answer now, a lazy frame whose plan can't be done as it was typed, and, in a strict
+    session, one that is not row by row.
 
     A session inside a strict one is strict, too.
 
@@ -27,6 +28,12 @@ def check_steps(session: Session, source: Source) -> None:
     InputError
         Before anything is spent. It names the step, which is the caller's own and no cell.
     """
+    if source.out_of_order():
+        raise InputError(
+            f"{source!r} can't be asked now: its connection is closed, in a transaction that failed, or has a result that was"
+            " not read to its end; or its table is gone. Nothing was spent.",
+            hint="frame.limit(0) outside of dpframe says more; give dpframe a connection of its own",
+        )
     wrong = source.wrong_literal()
     if wrong is not None:
         raise InputError(
