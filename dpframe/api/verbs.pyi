@@ -128,6 +128,16 @@ class Verbs(Generic[N, F, P, R]):
         """Estimate the median: ``quantile(column, 0.5)``."""
     def n_unique(self, column: Hashable, **options: Unpack[Options]) -> N:
         """Count the different values of a column; missing cells are no value."""
+    def ols(
+        self,
+        y: Hashable,
+        x: Sequence[Hashable],
+        *,
+        bounds: Any = None,
+        B: Number | None = None,
+        **options: Unpack[Options],
+    ) -> R:
+        """Regress a column on others by least squares, each value clipped to public bounds."""
     @overload
     def quantile(
         self,

@@ -232,9 +232,9 @@ class KeyColumns:
         return KeyColumns(self.library, {**self.columns, **columns})
 
     def frame(self, answers: dict[str, npt.NDArray[Any]]) -> Any:
-        """A frame of the caller's library: the keys, then the answers."""
+        """A frame of the caller's library: the keys, then the answers, where NaN is an answer that is missing."""
         table = {**self.columns, **answers}
-        return pd.DataFrame(table) if self.library == "pandas" else pl.DataFrame(table)
+        return pd.DataFrame(table) if self.library == "pandas" else pl.DataFrame(table, nan_to_null=True)
 
 
 Parts = list[Callable[[], "Source"]]

@@ -61,6 +61,10 @@ class Answer(ABC):
         """Half-widths for data that are better than the worst, each with what it assumes of them."""
         return ()
 
+    def beside(self, noisy: Noisy, laws: Laws, level: float) -> dict[str, npt.NDArray[Any]]:
+        """Further columns that its table tells, intervals at ``level`` among them."""
+        return {}
+
     def calibrated(self, laws: Laws) -> Answer:
         """The same rule, now that the noise is known."""
         return self

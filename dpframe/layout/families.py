@@ -32,7 +32,8 @@ class Family:
     ----------
     kind : str
         "column" (everything asked of one column within one pair of bounds), "pair" and "spread" (the products
-        of two columns, and the squares of one, over rows in which all ``columns`` are present),
+        of two columns, and the squares of one, over rows in which all ``columns`` are present), "product" (the
+        product of two alone, over the same rows),
         "weighted" (a column and its weights), "vector" and "vectors" (the sum and the number of vectors), "units"
         and "rows" (their numbers), "bins" and "distinct" (the rows of ``dims`` bins; different values).
     columns, bounds : tuples
@@ -119,7 +120,8 @@ def lay_out(
     if family.kind == "spread":
         layout = replace(triple_layout(start, grids[0], missing_cell=False), kind="spread")
         return layout, Measure((*axes, *others), ((0,), (0, 0)))
-    return pair_layout(start, *grids), Measure((*axes, *others), ((0,), (1,), (0, 1)))
+    layout_of = product_layout if family.kind == "product" else pair_layout
+    return layout_of(start, *grids), Measure((*axes, *others), ((0,), (1,), (0, 1)))
 
 
 def _column(
@@ -259,6 +261,20 @@ def pair_layout(start: int, first: Grid, second: Grid) -> Layout:
     )
     layout = _simplex("pair", start, first, cells, k * m, (-1, 1, -1, 1), False)
     return replace(layout, second=second)
+
+
+def product_layout(start: int, first: Grid, second: Grid) -> Layout:
+    """The product of two columns on [-1, 1], x*y, as a place between -1 and 1: P = 2st - Ls - Kt + KL, and KL*c - P.
+
+    Privacy: as :func:`block_layout`; P is st + (K-s)(L-t), two cells of :func:`pair_layout`, so it is 0 to K*L, and a
+    row in which all columns are present adds (P, KL-P), K*L in L1; any other nothing.
+    """
+    k, m = first.count, second.count
+    cells = (
+        Coordinate(b=k * m, sums=((0, -m), (1, -k), (2, 2))),
+        Coordinate(sums=((0, m), (1, k), (2, -2))),
+    )
+    return replace(_simplex("product", start, first, cells, k * m, (1, -1), False), second=second)
 
 
 def weighted_layout(start: int, grid: Grid, weights: Grid) -> Layout:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -174,12 +175,15 @@ def _error(plan: Plan, o: Output, rows: float | None, relative_to: float | None)
         return ", ".join(each) + (" a group" if plan.grouped else "")
 
     cases = [o.answer.cases(plan.laws, n) for n in sizes]
-    worst = margin(fixed) if fixed is not None and sized[0] == fixed else at_sizes(sized)
+    same = fixed is not None and sized[0] == fixed
+    worst = margin(sized[0]) if same or sized[0] == math.inf else at_sizes(sized)
     better = [f"; of {case[0][0]}: {at_sizes([x for _, x in case])}" for case in zip(*cases)]
     return worst + about + (" at worst" if better else "") + "".join(better)
 
 
 def _margin(error: float | None, relative_to: float | None) -> str:
+    if error == math.inf:
+        return "no limit"
     text = f"± {_n(error)}"
     if error is None or relative_to is None:
         return text

@@ -201,7 +201,8 @@ class Plan(Page, NearNames):
 
     def describe(self) -> str:
         """The question, as one would type it."""
-        complete = ["complete_cases=True"] if self.complete else []
+        unsaid = bool(self.outputs) and all(q.whole_rows for q in self.questions)
+        complete = ["complete_cases=True"] if self.complete and not unsaid else []
         if self.top is not None:
             return f"top_k({', '.join([repr(self.by[0].name), str(self.top), *complete])})"
         asked = [q.describe() for q in self.questions]

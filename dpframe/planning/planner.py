@@ -66,6 +66,8 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     by, keys = grouping(request, column)
     asked = replace(request, keys=keys)
     resolved = [a.resolved(column) for a in request.aggregates]
+    if resolved and all(a.whole_rows for a in resolved):
+        request = replace(request, complete=True)
     if request.complete:
         resolved = [a.among_complete() for a in resolved]
     request = replace(request, aggregates=tuple(a.alone() if request.scalar else a for a in resolved))

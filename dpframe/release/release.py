@@ -233,7 +233,13 @@ class Release(Released, Page, NearNames, Generic[V]):
             if o.question.round is not None:
                 value = rounded(value, o.question.round)
             columns[o.name] = value
-            if self._ci is not None and not self._scalar and o.answer.ranged:
+            beside = o.answer.beside(self._noisy, self._plan.laws, self._ci or 0.95)
+            if o.question.round is not None:
+                decimals = o.question.round
+                beside = {k: rounded(v, decimals) if v.dtype.kind == "f" else v for k, v in beside.items()}
+            if beside:
+                columns |= beside
+            elif self._ci is not None and not self._scalar and o.answer.ranged:
                 low, high = self._ends(o, self._ci)
                 columns[f"{o.name}_moe"] = np.maximum(value - low, high - value)
         return columns
@@ -279,15 +285,19 @@ class Release(Released, Page, NearNames, Generic[V]):
             facts["bounds"] = [float(b) for b in o.question.bounds]
         return facts
 
-    def _margins(self) -> dict[str, float | list[float]]:
-        """Margins of error at 95 %: one number, or one for each row where it depends on how many rows there are."""
-        margins: dict[str, float | list[float]] = {}
+    def _margins(self) -> dict[str, Any]:
+        """Margins of error at 95 %: one number, or one for each row where it depends on how many rows there are.
+
+        None where an answer is missing.
+        """
+        margins: dict[str, Any] = {}
         for o in self._plan.outputs:
             fixed = o.answer.error(self._plan.laws, None)
             if fixed is None:
                 low, high = self._ends(o, 0.95)
                 value = self._columns[o.name]
-                margins[o.name] = np.maximum(value - low, high - value).tolist()
+                each = np.maximum(value - low, high - value).tolist()
+                margins[o.name] = [x if np.isfinite(x) else None for x in each]
             else:
                 margins[o.name] = fixed
         return margins

@@ -90,11 +90,21 @@ class Aggregate(ABC):
         """The names of the output columns."""
         return (self.name or self.default_name,)
 
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The names of further columns of its table."""
+        return ()
+
     def resolved(self, column: Callable[[Hashable], Column]) -> Aggregate:
         """The same question with what the columns' types say: Boolean columns need no bounds."""
         if not self.measured or self.bounds is not None or column(self.column).kind != "bool":
             return self
         return replace(self, bounds=BOOLEAN)
+
+    @property
+    def whole_rows(self) -> bool:
+        """Whether rows that lack any of its columns are left out of all that it adds up, so of a call of it alone."""
+        return False
 
     def among_complete(self) -> Aggregate:
         """The same question when rows that lack a value of any answer are left out of all of them.
@@ -365,7 +375,7 @@ def asking(a: Aggregate, **more: Any) -> Call:
     """How ``a`` would be asked with some more arguments, for hints."""
     several = getattr(a, "of", None)
     of = a.column if several is None else list(several)
-    q, weights = a.argument("q"), a.argument("weights")
+    q, weights, x = (a.argument(name) for name in ("q", "weights", "x"))
     given = {} if weights is None else {"weights": weights}
     q = q if a.verb == "quantile" else None
-    return Call(f"df.dp.{a.verb}", of, *(() if q is None else (q,)), **given, **more, eps=0.5)
+    return Call(f"df.dp.{a.verb}", of, *(y for y in (q, x) if y is not None), **given, **more, eps=0.5)

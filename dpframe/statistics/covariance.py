@@ -240,7 +240,7 @@ def _pairwise(
         )
     if len(names) > MOST_COLUMNS:
         raise InputError(f"{verb} takes at most {MOST_COLUMNS} columns, not {len(names)}.")
-    each = _each(verb, names, bounds, B)
+    each = bounds_of_each(verb, names, bounds, B)
     after = common(eps, False, round)
     return ClipCov(
         None,
@@ -254,7 +254,7 @@ def _pairwise(
     )
 
 
-def _each(verb: str, names: tuple[Hashable, ...], bounds: Any, B: Any) -> tuple[Bounds | None, ...]:
+def bounds_of_each(verb: str, names: tuple[Hashable, ...], bounds: Any, B: Any) -> tuple[Bounds | None, ...]:
     """Bounds for every column from one pair, a list of pairs, or a dict."""
     if isinstance(bounds, Mapping):
         odd = [k for k in bounds if k not in names]

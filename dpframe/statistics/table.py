@@ -10,6 +10,7 @@ from dpframe.statistics.covariance import clip_corr as clip_corr
 from dpframe.statistics.covariance import clip_cov as clip_cov
 from dpframe.statistics.histogram import histogram as histogram
 from dpframe.statistics.n_unique import n_unique as n_unique
+from dpframe.statistics.ols import ols as ols
 from dpframe.statistics.quantiles import iqr as iqr
 from dpframe.statistics.quantiles import median as median
 from dpframe.statistics.quantiles import quantile as quantile

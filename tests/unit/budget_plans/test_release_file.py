@@ -331,6 +331,11 @@ STATISTICS = {
     "clip_wmean": [dp.clip_wmean("x", weights="k", bounds=(0, 9), weight_bounds=(0, 2.5))],
     "clip_cov": [dp.clip_cov(["x", "k"], B=2), dp.clip_cov(["x", "k"], bounds=[(0, 1), (2, 3)], ddof=0)],
     "clip_corr": [dp.clip_corr(["x", "k"], bounds=(0, 9))],
+    "ols": [
+        dp.ols("x", ["k"], B=2),
+        dp.ols("x", ["k", "u"], bounds={"x": (0, 1), "k": (2, 3.5), "u": (0, 9)}, round=2),
+        dp.ols("x", ["k"], bounds={"x": (0, Fraction(1, 3)), "k": (0, 9)}),
+    ],
     "vector_sum": [dp.vector_sum(["x", "k"], norm=2.5, ord=1), dp.vector_sum("v", norm=1, dim=2, ord=1)],
     "vector_mean": [dp.vector_mean(["x", "k"], norm=1, ord=1, n=100)],
     "count_units": [dp.count_units()],

@@ -50,6 +50,17 @@ def correlation(d):
     return None if flat else float(np.corrcoef(x, y)[0, 1])
 
 
+def regressed(d):
+    """Least squares; nothing of fewer than four rows, and either of a regressor that hardly varies."""
+    x, y = present(d, "x", "y")
+    if len(x) < 4:
+        return {"estimate": [None, None], "low": [None, None], "residual_sd": [None, None]}
+    if x.std() < 0.1:
+        return None
+    found = np.linalg.lstsq(np.column_stack([np.ones(len(x)), x]), y, rcond=None)[0]
+    return {"term": ["intercept", "x"], "estimate": [float(b) for b in found]}
+
+
 def ordered(q):
     """The q-quantile of ``i``, None where ranks fall between two different values."""
 
@@ -127,6 +138,7 @@ CASES = {  # what is asked, the plain computation, how far apart: grid steps of 
     "iqr": (dp.iqr("i", bounds=(0, 6)), iqr, 0, {}),
     "median": (dp.median("i", bounds=(0, 6)), ordered(0.5), 0, {}),
     "n_unique": (dp.n_unique("i"), lambda d: d["i"].drop_nulls().n_unique(), 0, {}),
+    "ols": (dp.ols("y", ["x"], bounds=BOUNDS), regressed, 0.005, {}),
     "quantile": (dp.quantile("i", 0.3, bounds=(0, 6)), ordered(0.3), 0, {}),
     "select": (dp.select(["x", "y"], bounds=BOUNDS), chosen, 0, {}),
     "top_k": (dp.top_k("i", 1, candidates=[0, 1, 2, 3]), most_frequent, 0, {}),
