@@ -41,7 +41,7 @@ def output_names(request: Request) -> list[str]:
     names: list[str] = []
     taken = {str(b) for b in request.by or ()}
     for a in request.aggregates:
-        for name in (*a.names, *a.beside):
+        for name in (*a.names, *(a.beside if len(request.aggregates) == 1 else ())):
             if name in taken:
                 what = (
                     "a grouping column" if request.by and name in map(str, request.by) else "another output"
