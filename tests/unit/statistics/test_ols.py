@@ -76,9 +76,7 @@ def test_groups_have_their_own_lines(kind):
         keys = ["v", "u", "nobody"]
     else:
         with dp.Session(eps=10**9, delta=0.1):
-            table = FRAME.dp.groupby("g").ols(
-                "y", ["a", "b"], bounds=BOUNDS_OF("a", "b"), eps=EPS, delta=1e-6
-            )
+            table = FRAME.dp.groupby("g").ols("y", ["a", "b"], bounds=within("a", "b"), eps=EPS, delta=1e-6)
         keys = sorted(table["g"].unique())
         assert keys == ["u", "v"]
     assert table.columns == ["g", *COLUMNS]
@@ -90,16 +88,16 @@ def test_groups_have_their_own_lines(kind):
     assert set(gone["note"]) <= {"too few rows for this noise"}
 
 
-def BOUNDS_OF(*x):
+def within(*x):
     return {c: BOUNDS[c] for c in ("y", *x)}
 
 
 def test_in_agg_alone_and_with_a_name():
     with dp.Session(eps=10**9):
-        table = FRAME.dp.agg(fit=dp.ols("y", ["a"], bounds=BOUNDS_OF("a")), eps=EPS)
+        table = FRAME.dp.agg(fit=dp.ols("y", ["a"], bounds=within("a")), eps=EPS)
     assert table.columns == ["term", "fit", *COLUMNS[2:]]
     with dp.Session(eps=1) as s, pytest.raises(dp.InputError, match=r"several rows of its own.*Hint"):
-        FRAME.dp.agg(fit=dp.ols("y", ["a"], bounds=BOUNDS_OF("a")), n=dp.count(), eps=1)
+        FRAME.dp.agg(fit=dp.ols("y", ["a"], bounds=within("a")), n=dp.count(), eps=1)
     assert s.spent.eps == 0
 
 
@@ -192,7 +190,7 @@ def test_a_perfect_fit_under_noise_tells_slopes_and_no_spread():
 
 def test_ci_sets_the_level_of_low_and_high():
     with dp.Session(eps=100) as s:
-        table = FRAME.dp.ols("y", ["a"], bounds=BOUNDS_OF("a"), eps=2, ci=0.5)
+        table = FRAME.dp.ols("y", ["a"], bounds=within("a"), eps=2, ci=0.5)
         again = s.last.interval(0.5)
         wide = s.last.interval(0.95)
     assert table.columns == COLUMNS
@@ -210,7 +208,7 @@ def test_round_is_for_the_whole_table():
 
 def test_told_before_and_after(tmp_path):
     with dp.Session(eps=10) as s:
-        plan = FRAME.dp.plan.ols("y", ["a", "b"], bounds=BOUNDS_OF("a", "b"), eps=1)
+        plan = FRAME.dp.plan.ols("y", ["a", "b"], bounds=within("a", "b"), eps=1)
         text = str(plan.explain(rows=4_000))
         assert "no limit at worst; of slopes of independent columns" in text
         assert "rows that lack y, a or b are left out" in text
@@ -231,7 +229,7 @@ def test_told_before_and_after(tmp_path):
 
 def test_what_is_not_told_is_missing_in_files_too(tmp_path):
     with dp.Session(eps=10) as s:
-        FRAME.head(2).dp.ols("y", ["a"], bounds=BOUNDS_OF("a"), eps=1)
+        FRAME.head(2).dp.ols("y", ["a"], bounds=within("a"), eps=1)
         s.last.write(tmp_path / "fit.csv")
     side = json.loads((tmp_path / "fit.csv.json").read_text(), parse_constant=pytest.fail)
     assert side["margins_95"]["estimate"] == [None, None]
@@ -240,7 +238,7 @@ def test_what_is_not_told_is_missing_in_files_too(tmp_path):
 def test_partitions_and_plans_ask_it_too():
     with dp.Session(eps=10**7):
         parts = FRAME.dp.partition_by("g", keys=["u", "v"], eps=EPS)
-        tables = {k: part.dp.ols("y", ["a"], bounds=BOUNDS_OF("a"), eps=EPS) for k, part in parts.items()}
+        tables = {k: part.dp.ols("y", ["a"], bounds=within("a"), eps=EPS) for k, part in parts.items()}
     for key, table in tables.items():
         compare(table, FRAME.filter(pl.col("g") == key), ["a"])
 
@@ -252,7 +250,7 @@ def test_a_key_that_is_called_like_a_column_of_the_table():
             dp.Session(eps=1) as s,
             pytest.raises(dp.InputError, match=rf"'{name}' has the name of a grouping column"),
         ):
-            frame.dp.groupby(name, keys=["u"]).ols("y", ["a"], bounds=BOUNDS_OF("a"), eps=1)
+            frame.dp.groupby(name, keys=["u"]).ols("y", ["a"], bounds=within("a"), eps=1)
         assert s.spent.eps == 0
 
 
