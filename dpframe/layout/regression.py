@@ -17,6 +17,7 @@ from dpframe.layout.layouts import Layout
 from dpframe.layout.least_squares import Fit, fit, nominal
 from dpframe.layout.tables import Fixed
 from dpframe.mechanisms.base import Floats, Noise
+from dpframe.mechanisms.combine import covariances
 
 BESIDE = ("std_error", "low", "high", "n", "residual_sd", "r_squared", "note")
 TERM = "term"
@@ -166,10 +167,6 @@ def regression(layouts: Sequence[Layout], names: Sequence[str]) -> Coefficients:
         tuple(0.0 if g.integer and g.step == 1 else 1 / (3 * g.count**2) for g in grids),
         (CONSTANT, *names),
     )
-
-
-def covariances(laws: Sequence[Noise]) -> Floats:
-    return np.diag([law.std**2 for law in laws])
 
 
 def _student(freedom: Floats, level: float) -> Floats:

@@ -22,7 +22,7 @@ import pytest
 from scipy.special import ndtr
 
 from dpframe.layout.families import product_layout, triple_layout
-from dpframe.layout.grids import UNIT_GRID, Grid
+from dpframe.layout.grids import Grid
 from dpframe.layout.regression import BESIDE, regression
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.joint import Share
