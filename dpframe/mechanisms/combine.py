@@ -9,7 +9,7 @@ functions of the data, so in a half-width they add up, each at its largest.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -145,7 +145,7 @@ def halfwidth(terms: Terms, level: float) -> float:
 
 def _draws(terms: Terms) -> list[tuple[Joint, Form]]:
     """One form for every draw that these terms have shares of."""
-    of: dict[tuple[Joint, Hashable], list[tuple[Share, float]]] = {}
+    of: dict[tuple[Joint, int], list[tuple[Share, float]]] = {}
     for noise, c in terms:
         if isinstance(noise, Share):
             of.setdefault((noise.joint, noise.number), []).append((noise, c))

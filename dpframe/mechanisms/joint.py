@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -100,8 +100,8 @@ class Share(Noise):
     Attributes
     ----------
     joint : Joint
-    number : int, or what draws are told apart by
-        Which draw of the plan: two draws of equal laws are independent. Beside other releases: which of theirs.
+    number : int
+        Which draw of the plan: two draws of equal laws are independent. Beside other releases: a hash of theirs and this.
     weights : tuple of int
         Over the joint law's coordinates.
     row : int
@@ -109,7 +109,7 @@ class Share(Noise):
     """
 
     joint: Joint
-    number: Hashable
+    number: int
     weights: tuple[int, ...]
     row: int
 

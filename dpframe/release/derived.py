@@ -101,7 +101,7 @@ class Operand:
     def laws(self) -> list[Noise]:
         """The noises of its release, draws numbered so that those of two releases differ."""
         return [
-            replace(law, number=(self.release.draw, law.number)) if isinstance(law, Share) else law
+            replace(law, number=hash((self.release.draw, law.number))) if isinstance(law, Share) else law
             for law in self.release.plan.laws
         ]
 
