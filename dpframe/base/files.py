@@ -7,6 +7,7 @@ import secrets
 import shutil
 from collections.abc import Mapping
 
+from dpframe.base.signals import uninterrupted
 from dpframe.errors import InputError
 
 ENDINGS = (".parquet", ".csv")
@@ -33,23 +34,25 @@ def write_together(contents: Mapping[str, bytes]) -> None:
     back: list[tuple[str, str | None]] = []  # what was replaced, and its old content
     try:
         ready = [(path, _written(path, content, made)) for path, content in contents.items()]
-        for path, temporary in ready:
-            old = None
-            if len(contents) > 1 and os.path.lexists(path):
-                old = _beside(path)
-                made.append(old)
-                try:
-                    os.link(path, old, follow_symlinks=False)
-                except OSError:  # a file system without links
-                    shutil.copy2(path, old, follow_symlinks=False)
-            os.replace(temporary, path)
-            back.append((path, old))
+        with uninterrupted():  # Ctrl-C is heard before all renames, or after
+            for path, temporary in ready:
+                old = None
+                if len(contents) > 1 and os.path.lexists(path):
+                    old = _beside(path)
+                    made.append(old)
+                    try:
+                        os.link(path, old, follow_symlinks=False)
+                    except OSError:  # a file system without links
+                        shutil.copy2(path, old, follow_symlinks=False)
+                os.replace(temporary, path)
+                back.append((path, old))
+    except KeyboardInterrupt:
+        if len(back) == len(contents):  # all are new
+            back.clear()
+        _put_back(back)
+        raise
     except BaseException:
-        for path, old in reversed(back):
-            if old is None:
-                os.unlink(path)
-            else:
-                os.replace(old, path)
+        _put_back(back)
         raise
     finally:
         for temporary in made:
@@ -57,6 +60,15 @@ def write_together(contents: Mapping[str, bytes]) -> None:
                 os.unlink(temporary)
     for folder in dict.fromkeys(os.path.dirname(os.path.abspath(path)) for path in contents):
         _flush(folder)
+
+
+def _put_back(back: list[tuple[str, str | None]]) -> None:
+    with uninterrupted():
+        for path, old in reversed(back):
+            if old is None:
+                os.unlink(path)
+            else:
+                os.replace(old, path)
 
 
 def _beside(path: str) -> str:

@@ -66,7 +66,10 @@ class Answering:
         return self._log.append("release", now, of=ticket.sequence, digest=name, size=len(payload))
 
     def stored(self, request_id: str, scope: str | None = None) -> tuple[Charged, bytes] | None:
-        """The charge of an answered request, and the release that was stored for it, as bytes; None without one."""
+        """The charge of the request ``request_id`` in ``scope``, and the release that was stored for it, as bytes.
+
+        None without an answer.
+        """
         with self._log.reading():
             charged = self._log.known.requests.get((scope, request_id))
             if charged is None or charged.release is None:

@@ -323,6 +323,13 @@ FAULTS = (
         "        for path, old in back[:0]:\n",
         ("unit/release/test_writing.py",),
     ),
+    Fault(
+        "Ctrl-C between two renames leaves one new file",
+        "base/files.py",
+        "        with uninterrupted():  # Ctrl-C is heard before all renames, or after\n",
+        "        if True:\n",
+        ("unit/base/test_written_together.py",),
+    ),
     # ---- files of budget plans ----
     Fault(
         "a quote in a CSV runs on over the end of its line",
