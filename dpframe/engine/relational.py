@@ -134,10 +134,10 @@ class RelationalSource(Held):
 
     def out_of_order(self) -> bool:
         """See the contract. A cluster is not asked: that would take as long as a small query."""
-        if not getattr(self._family, "embedded", True):
+        if not getattr(self._family, "embedded", True) or not self._cells:
             return False
         try:
-            lazy(self._native).head(0).collect("pyarrow")
+            lazy(self._native).head(0).select(nw.col(self._cells[0].place).alias("ready")).collect("pyarrow")
         except Exception:
             return True
         return False
