@@ -17,6 +17,7 @@ from dpframe.engine.recorded import Recorded
 from dpframe.errors import DPError, InputError, LedgerError, ReleaseFailed
 from dpframe.frames.contract import Counts, KeyColumns, Source
 from dpframe.mechanisms.base import Ints
+from dpframe.mechanisms.joint import Share
 from dpframe.noise.source import words
 from dpframe.planning.pieces import ChoicePiece, Piece
 from dpframe.planning.plan import Plan
@@ -190,11 +191,12 @@ def _keys(plan: Plan, source: Source, noisy: list[Ints], found: Any) -> KeyColum
 def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
     """Every released integer with a draw of its own for every group, and the keys of found groups.
 
-    Privacy: every cell, of absent groups too, has an independent draw. Of groups that were not listed only
-    those above the threshold (or drawn by the key selection) leave this function; nothing tells how many
-    there were.
+    Privacy: every cell, of absent groups too, has an independent draw, or its share of its group's draw. Of groups that
+    were not listed only those above the threshold (or drawn by the key selection) leave this function; nothing
+    tells how many there were.
     """
-    out = [_drawn(p, exact) for p in plan.pieces]
+    joint: dict[int, Ints] = {}
+    out = [_drawn(p, exact, joint) for p in plan.pieces]
     if plan.threshold is None and plan.selection is None:
         return out, None
     if plan.threshold is not None:
@@ -208,17 +210,23 @@ def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
     return [x[w] for x, w in zip(out, wide)], pl.DataFrame([_rebuilt(s) for s in kept.get_columns()])
 
 
-def _drawn(piece: Piece | ChoicePiece, exact: Counts) -> Ints:
-    """What one piece releases, integers of the first group first. The only line that adds noise to data.
+def _drawn(piece: Piece | ChoicePiece, exact: Counts, joint: dict[int, Ints]) -> Ints:
+    """What one piece releases, integers of the first group first. The only lines that add noise to data.
 
     Privacy: every integer has a draw of its own, and every choice; nothing of the exact counts decides how many
-    draws there are but the number of groups, which is public or thresholded.
+    draws there are but the number of groups, which is public or thresholded. Integers that share a draw are those whose
+    law is joint: ``joint`` holds, by the number of the draw, one for each group, made when the first of them is
+    released and the same for all. Two draws differ in their number, so none is used for what another was made for.
     """
     if isinstance(piece, ChoicePiece):
         chosen = [piece.noise.choose(bins, weights) for bins, weights in piece.compared(exact)]
         return np.array(chosen, dtype=np.int64).ravel()
-    value = piece.exact(exact)
-    return piece.noise.prepare(value) + piece.noise.sample(len(value))
+    value, noise = piece.exact(exact), piece.noise
+    if not isinstance(noise, Share):
+        return noise.prepare(value) + noise.sample(len(value))
+    if noise.number not in joint:
+        joint[noise.number] = noise.joint.draw(len(value))
+    return noise.prepare(value) + noise.of(joint[noise.number])
 
 
 def _rebuilt(s: pl.Series) -> pl.Series:

@@ -16,6 +16,8 @@ from _pytest.doctest import DoctestModule
 
 import dpframe as dp
 from dpframe.mechanisms.coarse import Coarse
+from dpframe.mechanisms.row import RowNoise
+from dpframe.mechanisms.row_gaussian import LinearGaussian
 from dpframe.noise import strips
 from dpframe.session import current
 
@@ -111,6 +113,10 @@ def no_noise(monkeypatch):
     monkeypatch.setattr(strips.StripSampler, "sample", lambda self, size: np.zeros(size, dtype=np.int64))
     monkeypatch.setattr(Coarse, "sample", lambda self, size: np.zeros(size, dtype=np.int64))
     monkeypatch.setattr(Coarse, "prepare", lambda self, exact: exact)
+    for joint in (RowNoise, LinearGaussian):
+        monkeypatch.setattr(
+            joint, "draw", lambda self, size: np.zeros((len(self.coordinates), size), dtype=np.int64)
+        )
 
 
 def exact_integers(bound) -> list[list[int]]:

@@ -27,6 +27,7 @@ from dpframe.errors import InputError
 from dpframe.frames.contract import Ask, Counts, Source
 from dpframe.mechanisms.base import Ints, Noise
 from dpframe.mechanisms.choosers import Chooser
+from dpframe.mechanisms.joint import Share
 from dpframe.mechanisms.ranks import Quantiles
 from dpframe.planning.pieces import Piece
 from dpframe.planning.plan import Plan, details
@@ -157,6 +158,23 @@ class Recorded(Noise):
         return self.noise.sample(size)
 
 
+@dataclass(frozen=True, repr=False)
+class RecordedShare(Share):
+    """A share of a joint draw, and a note of what it is added to: like :class:`Recorded`, and a share still."""
+
+    asked: Asked = field(compare=False, repr=False)
+    piece: int = field(compare=False, repr=False)
+
+    def prepare(self, exact: Ints) -> Ints:
+        self.asked.exact[self.piece] = [int(v) for v in exact]
+        self.asked.calls.append(("prepare", len(exact)))
+        return exact
+
+    def of(self, drawn: Ints) -> Ints:
+        self.asked.calls.append(("share", drawn.shape[1]))
+        return super().of(drawn)
+
+
 @dataclass(frozen=True)
 class RecordedChooser(Chooser):
     """Another chooser, and a note of what it chooses by, group after group."""
@@ -172,6 +190,12 @@ class RecordedChooser(Chooser):
         self.asked.scores.setdefault(self.piece, []).append(noted)
         self.asked.calls.append(("choose", self.width))
         return self.chooser.choose(bins, rows)
+
+
+def _recorded(noise: Noise, asked: Asked, piece: int) -> Noise:
+    if not isinstance(noise, Share):
+        return Recorded(noise, asked, piece)
+    return RecordedShare(noise.joint, noise.number, noise.weights, noise.row, asked, piece)
 
 
 class _Noted:
@@ -226,7 +250,7 @@ class Watched(Audited):
         asked = Asked(bound.plan)
         self._log.append(asked)
         pieces: tuple[Any, ...] = tuple(
-            replace(p, noise=Recorded(p.noise, asked, i))
+            replace(p, noise=_recorded(p.noise, asked, i))
             if isinstance(p, Piece)
             else replace(p, noise=RecordedChooser(p.noise, asked, i))
             for i, p in enumerate(bound.plan.pieces)

@@ -25,6 +25,7 @@ _LAWS = {
     "quasi_gaussian": "QuasiGaussian",
     "flipped_huber": "FlippedHuber",
     "cactus": "Cactus",
+    "row": "Row",
 }
 _own: dict[str, base.Mechanism] = {}  # built-in ones, made here and nowhere else
 _registered: dict[str, base.Mechanism] = {}

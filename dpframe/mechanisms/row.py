@@ -30,9 +30,10 @@ import numpy as np
 from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
 from dpframe.mechanisms import row_figures, row_widths
-from dpframe.mechanisms.base import Floats, Ints, Target
+from dpframe.mechanisms.base import Floats, Ints, Norm, Shown, Target
 from dpframe.mechanisms.choosers import Reach
 from dpframe.mechanisms.joint import Coordinate, Form, Joint
+from dpframe.mechanisms.staircase import Staircase, StaircaseNoise
 from dpframe.mechanisms.targets import pure
 from dpframe.noise.row_sampler import row_sampler
 from dpframe.noise.row_shape import MOST_CELLS, Cells, numerators, peaks_in_the_middle, room
@@ -186,6 +187,17 @@ def calibrate(
     if not _drawable(held):
         raise MechanismError("row can't draw this shape of blocks.", hint="separate calls")
     return RowNoise(held, scale, cost)
+
+
+class Row(Shown):
+    r"""The row law; see the module. Of one number alone it is a staircase: a cell of K steps has P(x) ~ q**ceil((\|x\| - r)/K)."""
+
+    name = "row"
+    norm: Norm = "L1"
+
+    def calibrate(self, sensitivity: Fraction, moving: int, target: Target) -> StaircaseNoise:
+        """Privacy: that of ``staircase``. Draws for a whole row are made by :func:`calibrate`."""
+        return Staircase("rmse").calibrate(sensitivity, moving, target)
 
 
 def finest(blocks: tuple[Block, ...], target: Target, reach: Reach | None = None) -> int:

@@ -14,7 +14,6 @@ from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Bounding, Measure
 from dpframe.layout.families import ROWS, UNITS, Family, bins_layout, distinct_layout, lay_out, widest
-from dpframe.layout.grids import MOST_STEPS
 from dpframe.layout.layouts import Layout
 from dpframe.mechanisms.choosers import Reach
 from dpframe.mechanisms.thresholds import Threshold
@@ -51,6 +50,7 @@ class Draft:
         self.outputs: list[Output] = []
         self.events: list[Event] = []
         self.threshold: Threshold | None = None
+        self.draws = 0  # that cover several pieces
 
     def fork(self) -> Draft:
         """A copy that goes on by itself."""
@@ -90,6 +90,10 @@ class Draft:
         """
         return a.counts_rows or (self.rows_are_units and a.families(self.types) == (UNITS,))
 
+    def missing(self, family: Family) -> bool:
+        """Whether a row may lack what the family reads."""
+        return any(self.types[c].nullable for c in family.columns)
+
     def families(self, group: Sequence[Aggregate]) -> tuple[list[Family], dict[Family, str]]:
         """What the questions need that don't count rows, and the forms of those that are one column."""
         needed: dict[Family, list[str]] = {}
@@ -119,14 +123,12 @@ class Draft:
         families = list(dict.fromkeys(families))
         start, laid = len(self.pieces), []
         for family in families:
-            one = family.kind == "column" and self.types[family.columns[0]].nullable
-            laid.append(self.lay(family, start, forms.get(family, ""), missing_cell=bool(counts) and one))
+            gaps = bool(counts) and family.kind == "column" and self.missing(family)
+            laid.append(self.lay(family, start, forms.get(family, ""), missing_cell=gaps))
             start += len(laid[-1][0].coordinates)
         return laid
 
-    def lay(
-        self, family: Family, start: int, form: str, *, missing_cell: bool = False, most: int = MOST_STEPS
-    ) -> Laid:
+    def lay(self, family: Family, start: int, form: str, *, missing_cell: bool = False) -> Laid:
         """The layout of one family from coordinate ``start`` on, and the place of what the engine adds up for it."""
         if family.tally is not None:
             layout = bins_layout(start, family.dims)
@@ -134,7 +136,7 @@ class Draft:
                 layout = distinct_layout(start, once=self.policy.unit == family.columns)
             return layout, self.tally(family.tally), family
         layout, measure = lay_out(
-            family, start, self.types, form=form, missing_cell=missing_cell, fold=self.fold, most=most
+            family, start, self.types, form=form, missing_cell=missing_cell, fold=self.fold
         )
         return layout, -1 if measure is None else self.measure(measure), family
 

@@ -84,8 +84,11 @@ def explain(
     if len({(p.event.eps, p.fused) for p in plan.parts}) > 1 and any(o.question.eps for o in plan.outputs):
         lines.append(Line(0, "epsilons", "some outputs have their own; the call costs the sum"))
     fused = max((p.fused for p in plan.parts), default=1)
+    draws = _draws(plan)
     if fused > 1:
         lines.append(Line(0, "split", f"{fused} parts share the budget equally: {_parts(plan)}"))
+    elif any("," in d for d in draws):
+        lines.append(Line(0, "split", "; ".join(draws)))
     lines += [Line(0, "missing", said) for said in plan.missing]
     memory = memory_text(plan, rows, units)
     if memory is not None:
@@ -97,9 +100,22 @@ def explain(
 
 
 def _parts(plan: Plan) -> str:
-    """What the parts are: columns, rows, or the units that a threshold counts."""
+    """What the parts are: draws that several columns share, columns, rows, or the units that a threshold counts."""
     names = {"units": f"number of {plan.policy.unit_name}, for the threshold", "rows": "number of rows"}
-    return "; ".join(names.get(p.layout.kind, str(p.column)) for p in plan.parts)
+    alone = [names.get(p.layout.kind, str(p.column)) for p in plan.parts if p.draw is None]
+    return "; ".join([*_draws(plan), *alone])
+
+
+def _draws(plan: Plan) -> list[str]:
+    """Draws of noise that cover several numbers of a row, with the names of the answers that are read from each."""
+    numbers = dict.fromkeys(p.draw for p in plan.parts if p.draw is not None)
+    out = []
+    for number in numbers:
+        parts = {i for i, p in enumerate(plan.parts) if p.draw == number}
+        read = [o.name for o in plan.outputs if parts & {plan.pieces[i].part for i in o.answer.coordinates()}]
+        rows = {plan.pieces[i].part for i in (plan.threshold.coordinates if plan.threshold else ())}
+        out.append(f"one draw for {', '.join([*read, *(['the threshold'] if rows & parts else [])])}")
+    return out
 
 
 def _survival(plan: Plan) -> list[Line]:
@@ -157,7 +173,8 @@ def _output(plan: Plan, o: Output, rows: float | None, relative_to: float | None
 
 def _shared(plan: Plan, o: Output, noises: int) -> str:
     with_same = [x.name for x in plan.outputs if x.part == o.part and x.name != o.name]
-    text = f", {noises} draws" if noises > 1 else ""
+    joint = plan.parts[o.part].draw is not None
+    text = f", {noises} {'numbers of a draw' if joint else 'draws'}" if noises > 1 else ""
     return text + (f", shared with {', '.join(with_same)} at no extra cost" if with_same else "")
 
 

@@ -113,6 +113,7 @@ class Part:
     fused: int
     event: Event  # of all parts that share the noise's budget
     runner_up: RunnerUp | None = None  # what ``auto`` would have taken else
+    draw: int | None = None  # the draw that it shares with other parts
 
 
 def index_of(outputs: Sequence[Output], types: Mapping[Hashable, Column], *, alone: bool) -> Index | None:

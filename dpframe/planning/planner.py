@@ -17,6 +17,7 @@ from dpframe.layout.families import UNITS
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.thresholds import KeySelection, per_key_delta
 from dpframe.planning.bounding import make_bounding
+from dpframe.planning.candidates import add_sums
 from dpframe.planning.draft import Draft
 from dpframe.planning.pieces import ChoicePiece, Output, Part, index_of
 from dpframe.planning.plan import Plan
@@ -29,7 +30,6 @@ from dpframe.planning.request import (
     grouping,
     output_names,
 )
-from dpframe.planning.split import add_split
 from dpframe.statistics.base import Aggregate, ChoiceTerms
 
 NOTHING = Event(Fraction(0), Fraction(0), Fraction(0))
@@ -51,7 +51,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     InputError, MechanismError
         Before anything is spent, from parameters and schema alone.
 
-    Privacy: :func:`~dpframe.planning.split.add_split` and :meth:`Planner.add_choice` say what the noise is for. Aggregates with
+    Privacy: :func:`~dpframe.planning.candidates.add_sums` and :meth:`Planner.add_choice` say what the noise is for. Aggregates with
     epsilons of their own are planned one after another, and their costs compose by addition. With
     ``complete_cases=True`` no column that is read has a missing cell, as all of them are asked of the same complete
     rows (:class:`~dpframe.frames.contract.Ask`): one predicate, whatever pays for an answer.
@@ -141,7 +141,7 @@ class Planner(Draft):
 
         first = len(self.parts)
         if parts:
-            add_split(self, sums, share(parts) if choices else target, thresholded=thresholded)
+            add_sums(self, sums, share(parts) if choices else target, thresholded=thresholded)
         for a in choices:
             self.add_choice(a, share(1))
         if choices:

@@ -327,8 +327,8 @@ NOISE_FAULTS = (
     Fault(
         "empty groups share one draw",
         "pipeline.py",
-        "return piece.noise.prepare(value) + piece.noise.sample(len(value))",
-        "return np.where(value == 0, piece.noise.sample(1), piece.noise.prepare(value) + piece.noise.sample(len(value)))",
+        "return noise.prepare(value) + noise.sample(len(value))",
+        "return np.where(value == 0, noise.sample(1), noise.prepare(value) + noise.sample(len(value)))",
         (
             "unit/noise/test_strips.py::test_600_absent_groups_get_600_draws",
             "unit/noise/test_strips.py::test_cells_are_independent_of_each_other_and_between_calls",
@@ -337,8 +337,8 @@ NOISE_FAULTS = (
     Fault(
         "the mean divides by the exact count",
         "pipeline.py",
-        "    out = [_drawn(p, exact) for p in plan.pieces]\n",
-        "    out = [_drawn(p, exact) for p in plan.pieces]\n"
+        "    out = [_drawn(p, exact, joint) for p in plan.pieces]\n",
+        "    out = [_drawn(p, exact, joint) for p in plan.pieces]\n"
         '    if len(out) == 2 and plan.measures and plan.parts[0].layout.kind == "block":\n'
         "        out[1] = exact.present[0] * plan.parts[0].layout.row - out[0]\n",
         ("unit/noise/test_strips.py::test_parts_of_one_block_have_their_own_noise",),
