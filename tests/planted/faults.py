@@ -6,11 +6,13 @@ from planted.complete_faults import COMPLETE_FAULTS
 from planted.fault import LEDGER, SESSION, Fault
 from planted.interval_faults import INTERVAL_FAULTS
 from planted.noise_faults import NOISE_FAULTS
+from planted.row_faults import ROW_FAULTS
 
 FAULTS = (
     *NOISE_FAULTS,
     *COMPLETE_FAULTS,
     *INTERVAL_FAULTS,
+    *ROW_FAULTS,
     # ---- budgets ----
     Fault(
         "a budget is compared before the charge is added",

@@ -130,12 +130,17 @@ def test_units_have_rows_that_are_complete(kind, rows_per_unit):
 
 
 def test_no_block_has_a_missing_cell(session):
-    """``count()`` beside a nullable mean takes a third cell; of complete rows it takes none."""
+    """``count()`` beside a nullable mean takes a third cell; of complete rows it takes none. Nor do draws have present rows."""
     plan = FRAME.dp.plan
     asked = {"n": dp.count(), "x": dp.clip_mean("x", bounds=BOUNDS)}
-    assert len(plan.agg(**asked, eps=1).plan.pieces) == 3
-    complete = plan.agg(**asked, eps=1, complete_cases=True).plan
+    split = {"eps": 1, "mechanism": "laplace"}
+    assert len(plan.agg(**asked, **split).plan.pieces) == 3
+    complete = plan.agg(**asked, **split, complete_cases=True).plan
     assert len(complete.pieces) == 2
+    joint = {"eps": 1, "mechanism": "row"}
+    for more, missing in ({}, True), ({"complete_cases": True}, False):
+        (block,) = plan.agg(**asked, **joint, **more).plan.pieces[0].noise.joint.blocks
+        assert block.missing == missing
     assert [c.nullable for c in complete.columns] == [
         True
     ]  # the frame's own types are what the plan is held to
@@ -299,8 +304,9 @@ def test_few_rows_or_none_that_are_complete(kind, cells, session, no_noise):
     bound = as_kind(kind, frame).dp.plan.agg(
         dp.count("x"), dp.clip_mean("y", bounds=(0, 2)), eps=1, complete_cases=True
     )
-    (below,), (above,) = exact_integers(bound)
+    (below,), (above,), (rows,) = exact_integers(bound)
     assert below == above == whole * bound.plan.parts[0].layout.row // 2
+    assert rows == whole
 
 
 def test_integers_of_numpy_are_never_missing(session):

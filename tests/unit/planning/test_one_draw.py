@@ -161,3 +161,87 @@ def test_every_unit_moves_its_draw_by_its_rows_and_groups(call, rows, groups, re
             (base, base.with_columns(g=pl.when(pl.col("who") == 3).then(pl.lit("y")).otherwise("g"))),
         ]
     assert farthest(plan, pairs, reach) <= reach
+
+
+# ---- what is drawn ----
+
+
+def test_all_numbers_of_a_draw_are_drawn_once():
+    """Of columns without missing values U + V is K times the rows, noise included, in each of 300 groups."""
+    frame = pd.DataFrame({"g": [0], "i": [3], "j": [4]})
+    call = {"n": dp.count(), "m": mean("i"), "k": mean("j", 0, 7)}
+    with dp.Session(eps=10) as s:
+        frame.dp.groupby("g", keys=range(300)).dp_agg(**call, eps=1, mechanism="row")
+    noisy, plan = s.last._noisy, s.last.plan
+    assert len({p.noise.number for p in plan.pieces}) == 1
+    for part in range(2):
+        u, v = (x for x, p in zip(noisy, plan.pieces) if p.part == part)
+        assert (u + v == plan.parts[part].layout.row * noisy[-1]).all()
+    assert (
+        len(np.unique(noisy[0])) > 250
+    )  # chance of 50 equal pairs among 300 of some 2**30 values: far below 1e-9
+
+
+def test_two_draws_of_one_law_are_independent():
+    """Two calls' worth of one shape in a plan: correlation within 6.8 standard errors (1e-11)."""
+    n = 20_000
+    frame = pd.DataFrame({"g": [0], "i": [3], "j": [4]})
+    call = {"m": dp.clip_mean("i", bounds=(0, 9), eps=1), "k": dp.clip_mean("j", bounds=(0, 9), eps=1)}
+    with dp.Session(eps=10) as s:
+        frame.dp.groupby("g", keys=range(1, n + 1)).dp_agg(**call, mechanism="row")
+    plan, noisy = s.last.plan, s.last._noisy
+    assert [p.noise.number for p in plan.pieces] == [0, 0, 1, 1]
+    assert {p.noise.joint for p in plan.pieces} == {plan.pieces[0].noise.joint}
+    assert abs(np.corrcoef(noisy[0], noisy[2])[0, 1]) * n**0.5 < 6.8
+
+
+def test_what_is_read_in_a_second_pass_has_a_draw_of_its_own():
+    """A lazy frame may have changed between them: a row in one and not the other would move a shared draw twice."""
+    frame = pl.DataFrame(NULLABLE).lazy()
+    call = {"m": mean("a"), "k": mean("b"), "h": dp.n_unique("i"), "v": dp.vector_sum(["a", "b"], norm=1)}
+    with dp.Session(eps=10):
+        plan = frame.dp.plan.agg(**call, eps=1, mechanism="row").plan
+    (pieces,) = draws_of(plan).values()
+    assert {plan.parts[plan.pieces[i].part].layout.kind for i in pieces} == {"block"}
+    assert plan.event.eps == 1
+    assert {p.fused for p in plan.parts} == {3}
+    (joint,) = {plan.pieces[i].noise.joint for i in pieces}
+    assert joint.event.eps == Fraction(1, 3)
+    others = [p for i, p in enumerate(plan.pieces) if i not in pieces]
+    assert all(not hasattr(p.noise, "joint") for p in others)
+
+
+@pytest.mark.parametrize(
+    ("ask", "why"),
+    [
+        (lambda d: d.clip_sum("a", bounds=(0, 3), eps=1, mechanism="row"), "one plain number"),
+        (lambda d: d.count(eps=1, mechanism="row"), "one plain number"),
+        (lambda d: d.count("a", eps=1, mechanism="row"), "one plain number"),
+        (lambda d: d.clip_mean("a", bounds=(0, 3), n=9, eps=1, mechanism="row"), "one plain number"),
+        (lambda d: d.histogram("a", edges=[0, 1], eps=1, mechanism="row"), "counts of bins"),
+        (lambda d: d.n_unique("i", eps=1, mechanism="row"), "n_unique"),
+        (lambda d: d.vector_mean(["a", "b"], norm=1, eps=1, mechanism="row"), "vectors"),
+    ],
+)
+def test_where_nothing_is_shared_the_name_is_refused_before_the_charge(ask, why):
+    with dp.Session(eps=10) as s:
+        with pytest.raises(dp.MechanismError, match=why):
+            ask(pl.DataFrame(NULLABLE).dp)
+        assert s.spent == 0
+
+
+def test_grids_are_coarsened_where_the_noise_needs_the_room():
+    """At eps = 1e-9, B = 1e9 rows: 2**30 steps would leave no room for exact draws."""
+    frame = pl.DataFrame(NULLABLE)
+    with dp.Session(eps=10):
+        plan = frame.dp.plan.agg(
+            m=mean("a"), k=mean("b"), s=total("a", -5, 5), eps=1e-9, mechanism="row"
+        ).plan
+        fine = frame.dp.plan.agg(m=mean("a"), k=mean("b"), s=total("a", -5, 5), eps=1, mechanism="row").plan
+        with pytest.raises(dp.MechanismError, match="beyond what can be drawn"):
+            frame.dp.plan.agg(m=mean("a"), k=mean("b"), eps=1e-13, mechanism="row")
+    steps = [[b.steps for b in p.pieces[0].noise.joint.blocks] for p in (plan, fine)]
+    assert all(2**20 <= k < 2**25 for k in steps[0])
+    assert all(k > 2**28 for k in steps[1])
+    assert len(plan.measures) == len(fine.measures)
+    plan.pieces[0].noise.joint.draw(3)

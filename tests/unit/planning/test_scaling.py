@@ -59,7 +59,11 @@ def test_a_scaled_unit_adds_its_rows_times_k_to_a_block_and_never_a_negative_cel
             with dp.Session(eps=10**9, unit="u"):
                 frame = frame_of(kind, [(1, v, "a", True) for v in values])
                 bound = frame.dp.plan.agg(
-                    n=dp.count(), m=dp.clip_mean("x", bounds=(-3, 10)), eps=1, max_rows=most
+                    n=dp.count(),
+                    m=dp.clip_mean("x", bounds=(-3, 10)),
+                    eps=1,
+                    max_rows=most,
+                    mechanism="laplace",
                 )
                 u, v, w = (x[0] for x in exact_integers(bound))
             k = bound.plan.parts[0].layout.grid.count

@@ -148,13 +148,14 @@ def test_a_dict_of_eps_is_absolute_and_unfuses():
 
 
 def test_fused_questions_share_one_eps_and_blocks_share_it_equally():
-    """Two blocks, eps/2 each; a and c share x's noise."""
+    """By separate draws two blocks have eps/2 each; a and c share x's noise."""
     plan = FRAME.dp.plan.agg(
         n=dp.count(),
         a=dp.clip_mean("x", bounds=(0, 10)),
         b=dp.clip_mean("k", bounds=(0, 10)),
         c=dp.clip_sum("x", bounds=(0, 10)),
         eps=1,
+        mechanism="laplace",
     )
     assert plan.eps == 1
     assert plan.scale["a"] == pytest.approx(2, rel=1e-6)  # rows
@@ -164,6 +165,17 @@ def test_fused_questions_share_one_eps_and_blocks_share_it_equally():
     text = str(plan.explain())
     assert "2 parts" in text
     assert re.search(r"a: clip_mean.*\n.*\n.*shared with (n, )?c at no extra cost", text)
+
+
+def test_fused_questions_share_one_draw():
+    asked = {"a": dp.clip_mean("x", bounds=(0, 10)), "b": dp.clip_mean("k", bounds=(0, 10))}
+    plan = FRAME.dp.plan.agg(
+        n=dp.count(), **asked, c=dp.clip_sum("x", bounds=(0, 10)), eps=1, mechanism="row"
+    )
+    assert plan.eps == 1
+    assert {*plan.scale.values()} == {1}  # rows
+    assert "split       one draw for n, a, b, c" in str(plan.explain())
+    assert {p.fused for p in plan.plan.parts} == {1}
 
 
 def test_an_aggregates_own_eps_adds_to_the_calls():
