@@ -177,9 +177,7 @@ def test_all_numbers_of_a_draw_are_drawn_once():
     for part in range(2):
         u, v = (x for x, p in zip(noisy, plan.pieces) if p.part == part)
         assert (u + v == plan.parts[part].layout.row * noisy[-1]).all()
-    assert (
-        len(np.unique(noisy[0])) > 250
-    )  # chance of 50 equal pairs among 300 of some 2**30 values: far below 1e-9
+    assert len(np.unique(noisy[0])) > 100  # one draw for all groups has one value
 
 
 def test_two_draws_of_one_law_are_independent():
