@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import secrets
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -195,7 +196,7 @@ def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
     were not listed only those above the threshold (or drawn by the key selection) leave this function; nothing
     tells how many there were.
     """
-    joint: dict[int, Ints] = {}
+    joint: dict[Hashable, Ints] = {}
     out = [_drawn(p, exact, joint) for p in plan.pieces]
     if plan.threshold is None and plan.selection is None:
         return out, None
@@ -210,7 +211,7 @@ def _noisy(plan: Plan, exact: Counts) -> tuple[list[Ints], Any]:
     return [x[w] for x, w in zip(out, wide)], pl.DataFrame([_rebuilt(s) for s in kept.get_columns()])
 
 
-def _drawn(piece: Piece | ChoicePiece, exact: Counts, joint: dict[int, Ints]) -> Ints:
+def _drawn(piece: Piece | ChoicePiece, exact: Counts, joint: dict[Hashable, Ints]) -> Ints:
     """What one piece releases, integers of the first group first. The only lines that add noise to data.
 
     Privacy: every integer has a draw of its own, and every choice; nothing of the exact counts decides how many
@@ -226,7 +227,7 @@ def _drawn(piece: Piece | ChoicePiece, exact: Counts, joint: dict[int, Ints]) ->
         return noise.prepare(value) + noise.sample(len(value))
     if noise.number not in joint:
         joint[noise.number] = noise.joint.draw(len(value))
-    return noise.prepare(value) + noise.of(joint[noise.number])
+    return np.asarray(noise.prepare(value) + noise.of(joint[noise.number]))
 
 
 def _rebuilt(s: pl.Series) -> pl.Series:

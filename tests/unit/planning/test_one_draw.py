@@ -243,3 +243,10 @@ def test_grids_are_coarsened_where_the_noise_needs_the_room():
     assert all(k > 2**28 for k in steps[1])
     assert len(plan.measures) == len(fine.measures)
     plan.pieces[0].noise.joint.draw(3)
+
+
+@pytest.mark.parametrize("call", [{"m": mean("a")}, {"s": total("a")}, {"c": dp.count("a")}])
+def test_rows_beside_one_block_are_all_rows(call):
+    with dp.Session(eps=10**9):
+        n = pl.DataFrame(NULLABLE).dp.agg(n=dp.count(), **call, eps=10**7, mechanism="row")["n"].item()
+    assert n == 8
