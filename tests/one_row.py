@@ -105,8 +105,11 @@ def observed(relation, found, parts, rows, most):
     return worst, total
 
 
-def brute_force(ask, kind, relation, rows, most):
-    """Compare with the declaration; return the observed (L1, L2, Linf) in the unit of ``plan.l1`` per part."""
+def brute_force(ask, kind, relation, rows, most, together=True):
+    """Compare with the declaration; return the observed (L1, L2, Linf) in the unit of ``plan.l1`` per part.
+
+    ``together``: whether some row moves all parts in full at once.
+    """
     with dp.Session(eps=10**9, neighbors=relation):
         found, plan = vectors(ask, kind, rows, most)
     worst, total = observed(relation, found, plan.parts, rows, most)
@@ -118,8 +121,11 @@ def brute_force(ask, kind, relation, rows, most):
         for piece in plan.pieces:  # and the noise is made for it, all parts of a call together
             if plan.parts[piece.part] is part and piece.noise.event.eps is not None:
                 assert piece.noise.scale >= Fraction(len(plan.parts) * l1) / plan.event.eps
-    assert total == len(plan.parts), "parts that move together are each charged in full"
-    units = [plan.output_unit(next(o for o in plan.outputs if o.part == i)) for i in range(len(plan.parts))]
+    assert total <= len(plan.parts), "parts are charged for less than they move together"
+    assert total == len(plan.parts) or not together, "parts that move together are each charged in full"
+    rows = [Fraction(1, p.layout.row) for p in plan.parts]  # of a part whose cells no output reads first
+    of = {o.part: plan.output_unit(o) for o in reversed(plan.outputs)}
+    units = [of.get(i, row) for i, row in enumerate(rows)]
     return plan, [
         (float(l1 * u), math.sqrt(l2) * float(u), float(linf * u)) for (l1, l2, linf), u in zip(worst, units)
     ]

@@ -283,12 +283,14 @@ def _statistic(rng: random.Random, *, listed: bool, distinct: bool) -> Any:
 
 def _alone(rng: random.Random, *, grouped: bool) -> Any:
     """A statistic whose answer is a table."""
-    kind = rng.choice(("histogram", "top_k") if grouped else ("histogram", "top_k", "cov"))
+    kind = rng.choice(("histogram", "top_k", "ols") if grouped else ("histogram", "top_k", "ols", "cov"))
     if kind == "histogram":
         return dp.histogram(rng.choice(MEASURED), edges=_points(rng))
     if kind == "top_k":
         name = rng.choice(("text", "whole", "level"))
         return dp.top_k(name, 2, candidates=_distinct(_CELLS[name]))
+    if kind == "ols":
+        return dp.ols("x", ["i", "b"], bounds={"x": rng.choice(BOUNDS), "i": rng.choice(BOUNDS)})
     return dp.clip_cov(["x", "i"], bounds={"x": rng.choice(BOUNDS), "i": rng.choice(BOUNDS)})
 
 

@@ -68,4 +68,32 @@ INTERVAL_FAULTS = (
         "_cut_off(t) if scale > 0 else",
         ("unit/mechanisms/test_joint.py::test_the_bound_of_any_form_holds",),
     ),
+    Fault(
+        "the errors of a regression are those of sampling alone",
+        "layout/least_squares.py",
+        "    variance = by_noise + by_sampling\n",
+        "    variance = by_noise / 100 + by_sampling\n",
+        ("properties/test_regression_coverage.py::test_intervals_cover_the_population",),
+    ),
+    Fault(
+        "the errors of a regression are those of the noise alone",
+        "layout/least_squares.py",
+        "    variance = by_noise + by_sampling\n",
+        "    variance = by_noise + by_sampling / 100\n",
+        ("properties/test_regression_coverage.py::test_intervals_cover_the_population",),
+    ),
+    Fault(
+        "noises of one draw are taken for independent in a regression",
+        "layout/regression.py",
+        "maps @ covariances(laws) @ maps.T",
+        "maps @ np.diag(np.diag(covariances(laws))) @ maps.T",
+        ("properties/test_regression_coverage.py::test_intervals_cover_the_population",),
+    ),
+    Fault(
+        "regressors that noise can't tell apart have coefficients",
+        "layout/least_squares.py",
+        "    return np.where(worth.min(axis=1) < 1, worst + 1, -1)\n",
+        "    return np.where(worth.min(axis=1) < 0, worst + 1, -1)\n",
+        ("unit/statistics/test_ols.py",),
+    ),
 )

@@ -14,6 +14,13 @@ NOISE_FAULTS = (
         MOVE,
     ),
     Fault(
+        "the product of two columns leaves out a factor",
+        "layout/families.py",
+        "        Coordinate(b=k * m, sums=((0, -m), (1, -k), (2, 2))),\n",
+        "        Coordinate(b=k * m, sums=((0, -m), (1, -k), (2, 1))),\n",
+        ("unit/statistics/test_ols_sensitivity.py", "unit/statistics/test_ols.py"),
+    ),
+    Fault(
         "a replaced row moves one group, not two",
         "layout/sensitivity.py",
         "        if self.cells:\n            return 2 * groups * m, 2 * groups * m * m",

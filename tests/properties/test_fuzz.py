@@ -80,6 +80,7 @@ VERBS = {
     "clip_var": ("column", "bounds", "ddof", "raw"),
     "clip_wmean": ("column", "weights", "bounds", "weight_bounds"),
     "clip_cov": ("columns", "bounds"),
+    "ols": ("y", "x", "bounds"),
     "vector_sum": ("columns", "norm", "ord"),
     "histogram": ("column", "edges"),
     "n_unique": ("column",),
@@ -90,7 +91,7 @@ VERBS = {
 }
 GOOD = {
     "column": "x", "columns": ["x", "y"], "bounds": (0, 10), "weights": "y", "norm": 5, "edges": [0, 5, 9], "q": 0.5,
-    "k": 1, "eps": 1, "weight_bounds": (0, 1), "candidates": [1, 2, 3],
+    "k": 1, "eps": 1, "y": "y", "x": ["x"], "weight_bounds": (0, 1), "candidates": [1, 2, 3],
 }  # fmt: skip
 OPTIONS = ("eps", "delta", "rho", "mechanism", "ci", "round", "nonnegative", "label", "error", "rows", "loss")
 FRAME = pl.DataFrame({"x": [1.0, None, 7.0], "y": [2, 3, 4], "g": ["a", "b", None]})

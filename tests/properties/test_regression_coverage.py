@@ -145,3 +145,19 @@ def test_intervals_cover_the_population(kind, p, n, eps, correlation, noises, to
     assert share >= told
     for hit in hits:
         assert chance.least_hits(runs, SHARE[0]) <= hit <= chance.most_hits(runs, SHARE[1]), hits / runs
+
+
+@pytest.mark.parametrize(("n", "most"), [(2_000, 0.0170), (10_000, 0.0045)])
+def test_slopes_of_one_draw_are_as_exact_as_promised(n, most):
+    """RMSE at eps 1 of three slopes: their squares' mean has a relative standard error below 2 % in 2,000 runs of three.
+
+    Measured: .0163 and .0040. Plain least squares has .0058 and .0026, a split of eps in ten .0463 and .0091.
+    """
+    rng = np.random.default_rng(n)
+    runs = RUNS if n < 5_000 else RUNS // 4
+    exact = np.array([cells(columns("uniform", 3, n, 0, rng)) for _ in range(runs)]).T
+    joint, laws = one_draw(4, Fraction(1))
+    drawn = joint.draw(runs)
+    answer = regression(layouts(4), ["a", "b", "c"]).calibrated(laws)
+    estimate = answer.value(list(exact + np.array([law.of(drawn) for law in laws]))).reshape(-1, 4)
+    assert np.sqrt(np.mean((estimate[:, 1:] - np.array(SLOPES[:3])) ** 2)) <= most

@@ -135,6 +135,7 @@ UNIT_QUESTIONS = {
     "cov": {"c": dp.clip_cov(["x", "y"], bounds=(-3, 10))},
     "corr": {"r": dp.clip_corr(["x", "y"], bounds=(-3, 10))},
     "wmean": {"m": dp.clip_wmean("x", weights="y", bounds=(-3, 10), weight_bounds=(0, 10))},
+    "ols": {"b": dp.ols("y", ["x"], bounds=(-3, 10))},
     "units": {"u": dp.count_units(), "n": dp.count()},
     "sum of vectors": {"t": dp.vector_sum(["x", "y"], norm=5)},
     "mean of vectors": {"t": dp.vector_mean(["x", "y"], norm=5, ord=1)},
