@@ -18,7 +18,7 @@ from math import comb
 import numpy as np
 
 from dpframe.mechanisms.base import Floats
-from dpframe.noise.row_shape import Cells, numerators, points
+from dpframe.noise.row_shape import Cells, differences, numerators, points
 
 _DIGITS = Context(prec=120)
 
@@ -249,20 +249,27 @@ def present_tail(blocks: tuple[Cells, ...], scale: Fraction, block: int, least: 
 def _tail(
     beyond: Callable[[int, int], int], blocks: tuple[Cells, ...], scale: Fraction, power: int, of_b: Decimal
 ) -> float:
-    """q**power / Z times the sum over u, b >= 0 of beyond(u, b) q**u of_b**b, rounded up."""
+    """q**power / Z times the sum over u, b >= 0 of beyond(u, b) q**u of_b**b, rounded up.
+
+    Differences are taken of whole numbers: of rounded ones they would lose as many digits as there are cells, and more.
+    """
     n = sum(b.size for b in blocks) + 1
     q, _ = _q(scale)
-    rows = [_summed([beyond(u, b) for b in range(n)], of_b) for u in range(n)]
-    found = _DIGITS.divide(_summed(rows, q), _total(blocks, scale))
+    rows, columns = _geometric(q, n), _geometric(of_b, n)
+    found = Decimal(0)
+    for row, c in zip(rows, differences([[beyond(u, b) for b in range(n)] for u in range(n)])):
+        inner = Decimal(0)
+        for column, times in zip(columns, c):
+            inner = _DIGITS.add(inner, _DIGITS.multiply(column, Decimal(times)))
+        found = _DIGITS.add(found, _DIGITS.multiply(row, inner))
+    found = _DIGITS.divide(found, _total(blocks, scale))
     return min(1.0, float(_DIGITS.multiply(found, _DIGITS.power(q, power))) * (1 + 2.0**-40) + 1e-320)
 
 
-def _summed(values: Sequence[int] | Sequence[Decimal], q: Decimal) -> Decimal:
+def _geometric(q: Decimal, n: int) -> list[Decimal]:
+    """sum_x C(x, u) q**x = q**u / (1-q)**(u+1) for u < n."""
     rest = _DIGITS.subtract(Decimal(1), q)
-    power, out = _DIGITS.divide(Decimal(1), rest), Decimal(0)
-    column = [Decimal(v) for v in values]
-    while column:
-        out = _DIGITS.add(out, _DIGITS.multiply(column[0], power))
-        power = _DIGITS.multiply(power, _DIGITS.divide(q, rest))
-        column = [_DIGITS.subtract(y, x) for x, y in itertools.pairwise(column)]
+    out = [_DIGITS.divide(Decimal(1), rest)]
+    while len(out) < n:
+        out.append(_DIGITS.multiply(out[-1], _DIGITS.divide(q, rest)))
     return out

@@ -40,6 +40,7 @@ _CUT = np.geomspace(1e-3, 60, 512)  # where the exponential is cut off, over its
 _FINE = 1 << 12  # steps of a row from which on half a step is little
 _PRODUCTS = 1 << 20  # pairs times widths that are looked at one by one
 _SUMMANDS = 8
+_MOST_EXACT = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +215,13 @@ def _cut_off(t: Floats) -> Floats:
 
 @lru_cache(maxsize=256)
 def _single(blocks: tuple[Cells, ...], scale: Fraction) -> tuple[tuple[Law, float], ...]:
-    """Each kind of coordinate, and its standard deviation."""
+    """Each kind of coordinate, and its standard deviation; of large tables the rows alone, as their cells' tails take long."""
     out = [Law(blocks, scale, "rows")]
+    few = sum(b.size for b in blocks) <= _MOST_EXACT
     for b in dict.fromkeys(blocks):
         j = blocks.index(b)
-        out += [Law(blocks, scale, "present", 1.0, j)] * b.missing + [Law(blocks, scale, "cell", 1.0, j)]
+        out += [Law(blocks, scale, "present", 1.0, j)] * b.missing
+        out += [Law(blocks, scale, "cell", 1.0, j)] * (few or b.m == 1)
     found = []
     for law in out:
         cell = {"rows": (None, None), "present": (law.block, None), "cell": (law.block, 0)}[law.kind]

@@ -123,7 +123,7 @@ def peaks_in_the_middle(block: Cells) -> bool:
         values = [[grid[a + 1][a + d] - grid[a][a + d + 1] for d in range(n)] for a in range(n)]
     else:
         values = [[one.ways(a + 1, a + d) - one.ways(a, a + d + 1) for d in range(n)] for a in range(n)]
-    return min(c for row in _coefficients(values) for c in row) >= 0
+    return min(c for row in differences(values) for c in row) >= 0
 
 
 def _points(m: int, rows: int, columns: int) -> list[list[int]]:
@@ -136,7 +136,7 @@ def _points(m: int, rows: int, columns: int) -> list[list[int]]:
     return [list(row) for row in t]
 
 
-def _coefficients(values: list[list[int]]) -> list[list[int]]:
+def differences(values: list[list[int]]) -> list[list[int]]:
     """Of a polynomial known at 0, 1, ..., n-1 in both variables, in the basis C(a, u) C(d, v): its differences at 0."""
     t = np.array(values, dtype=object)
     for axis in (0, 1):
@@ -154,7 +154,7 @@ def coefficients(block: Cells) -> tuple[tuple[int, int, int], ...]:
     Its degree is m + 1, so values at a, b <= m + 1 determine it.
     """
     n = block.size + 1
-    found = _coefficients([[block.ways(a, b) for b in range(n)] for a in range(n)])
+    found = differences([[block.ways(a, b) for b in range(n)] for a in range(n)])
     if min(c for row in found for c in row) < 0:
         raise ValueError("this shape of blocks can't be drawn")
     return tuple((u, v, c) for u, row in enumerate(found) for v, c in enumerate(row) if c)

@@ -206,3 +206,11 @@ def test_shares_are_values():
     assert hash(a[0]) == hash(b[0])
     assert isinstance(a[0], Share)
     assert "draw 0" in repr(a[0])
+
+
+@pytest.mark.parametrize("cells_of_it", [12, 100])
+def test_tails_of_large_tables_are_those_of_small_ones(cells_of_it):
+    """One bin of a table is Laplace whatever the others are: the tail of a bin of 2 and of 101."""
+    bin_of, two = (share(row_noise([Block(1, m)], "0.05"), {Coordinate(0, 0): 1}) for m in (cells_of_it, 1))
+    for least in (1, 100, 800):
+        assert bin_of.upper_tail(least) == pytest.approx(two.upper_tail(least), rel=1e-9)
