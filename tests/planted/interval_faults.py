@@ -87,7 +87,7 @@ INTERVAL_FAULTS = (
         "layout/regression.py",
         "maps @ covariances(laws) @ maps.T",
         "maps @ np.diag(np.diag(covariances(laws))) @ maps.T",
-        ("properties/test_regression_coverage.py::test_intervals_cover_the_population",),
+        ("unit/layout/test_regression.py",),
     ),
     Fault(
         "regressors that noise can't tell apart have coefficients",
