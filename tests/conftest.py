@@ -13,12 +13,13 @@ import pandas as pd
 import polars as pl
 import pytest
 from _pytest.doctest import DoctestModule
+from sizes import AUDIT, left_to_the_audit
 
 import dpframe as dp
 from dpframe.mechanisms.coarse import Coarse
 from dpframe.mechanisms.row import RowNoise
 from dpframe.mechanisms.row_gaussian import LinearGaussian
-from dpframe.noise import strips
+from dpframe.noise import source, strips
 from dpframe.session import current
 
 # Their fixtures: path, clock; only_integers; engine, make.
@@ -36,16 +37,22 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """With ``--only-pandas``: what a run with another version of pandas can change.
+    """Leave out what the audit is for, and, with ``--only-pandas``, what another pandas can not change.
 
-    Left out are tests of files that use neither pandas nor a helper that does, and, of a test that is run on every
-    kind of frame, the runs on Polars.
+    A test that is marked as a ``sweep`` runs in full with ``DPFRAME_AUDIT=1``. Else it keeps as many of its runs as it
+    takes for every two values of its parameters to occur together (``sweep(1)``: for every value to occur).
+
+    With ``--only-pandas`` there remain tests of files that use pandas, or a helper that does, but not their runs on
+    Polars frames, and no sweep: how far integers move is decided after cells have been read.
     """
-    if not config.getoption("--only-pandas", False):
-        return
-    can_differ = [_uses_pandas(i.module) and not _runs_on_polars(i) for i in items]
-    config.hook.pytest_deselected(items=[i for i, stays in zip(items, can_differ) if not stays])
-    items[:] = [i for i, stays in zip(items, can_differ) if stays]
+    left = set() if AUDIT else left_to_the_audit(items)
+    if config.getoption("--only-pandas", False):
+        for place, i in enumerate(items):
+            swept = not AUDIT and i.get_closest_marker("sweep") is not None
+            if swept or not _uses_pandas(i.module) or _runs_on_polars(i):
+                left.add(place)
+    config.hook.pytest_deselected(items=[i for place, i in enumerate(items) if place in left])
+    items[:] = [i for place, i in enumerate(items) if place not in left]
 
 
 def _runs_on_polars(item) -> bool:
@@ -87,6 +94,13 @@ def quiet():
     """Silence dpframe's notices where a test is not about them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dp.DPWarning)
+        yield
+
+
+@pytest.fixture
+def fixed_draws():
+    """Draw from one fixed stream, the same in every run: no false alarm where a threshold is not an exact tail."""
+    with source.replaced(np.random.default_rng(0).bytes):
         yield
 
 

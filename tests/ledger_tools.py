@@ -17,7 +17,6 @@ from dpframe.accounting.events import Event
 from dpframe.accounting.policy import Charge, Details, Policy
 
 TESTS = os.path.dirname(__file__)
-AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
 
 
 def laplace(eps) -> Event:

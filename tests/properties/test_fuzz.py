@@ -22,11 +22,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ledger_tools import claim, spent
+from sizes import AUDIT
 
 import dpframe as dp
 from dpframe.audit.neighbours import SPECIAL_CELLS
-
-AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 BUDGET = 10**6

@@ -8,7 +8,6 @@ filters lose the same games.
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
+from sizes import AUDIT
 
 import dpframe as dp
 from dpframe.accounting.conversion import eps_of_rho, mu_of_eps, pure_rho, rho_of_eps
@@ -24,7 +24,6 @@ from dpframe.accounting.filter import ACCOUNTANTS, Budget, State
 from dpframe.accounting.renyi import chosen_order, rho_at, rho_of_eps_at
 from dpframe.mechanisms.base import Target
 
-AUDIT = os.environ.get("DPFRAME_AUDIT") == "1"
 ZERO = Fraction(0)
 
 

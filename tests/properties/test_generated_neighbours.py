@@ -1,22 +1,21 @@
 """Neighbouring frames, generated: they look alike, and their integers differ by no more than is declared.
 
-``DPFRAME_AUDIT=1`` raises the pairs from 1,000 to 10,000.
+``DPFRAME_AUDIT=1`` raises the pairs from 400 to 10,000.
 """
 
 from __future__ import annotations
 
 import math
-import os
 
 import numpy as np
 import pandas as pd
 import pytest
 from one_row import RELATIONS, frame_of
+from sizes import AUDIT
 
 import dpframe as dp
 
-AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
-PAIRS = 10_000 if AUDIT else 1_000
+PAIRS = 10_000 if AUDIT else 400
 CHUNKS = 10
 
 

@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sizes import AUDIT
 
 import dpframe as dp
 from dpframe.api.bound_plan import BoundPlan
@@ -165,10 +166,13 @@ def integers(frame, by, unit):
 @pytest.mark.parametrize("role", ROLES)
 def test_what_a_frame_says_about_a_column_changes_no_integer(liar, role, tmp_path):
     place, column = tmp_path / "t.parquet", ROLES[role]
+    by_column = (None, "g", "t", "f") if AUDIT else (None, column if column in KEYS else "g")
     for n, down in itertools.product(SIZES, (False, True)):
+        if down and n < 2:
+            continue
         frame = table(n)
         lying = LIARS[liar](frame, column, down, place)
-        for by, unit in itertools.product((None, "g", "t", "f"), (False, True)):
+        for by, unit in itertools.product(by_column, (False, True)):
             assert integers(lying, by, unit) == expected(frame, by, unit), (n, down, by, unit)
 
 

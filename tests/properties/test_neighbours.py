@@ -43,6 +43,7 @@ SPECIAL = {
 }
 
 
+@pytest.mark.sweep
 @each_question
 @pytest.mark.parametrize("row", SPECIAL.values(), ids=SPECIAL)
 def test_a_special_row_that_appears_changes_nothing_that_is_seen(kind, ask, row):
@@ -51,6 +52,7 @@ def test_a_special_row_that_appears_changes_nothing_that_is_seen(kind, ask, row)
     assert_alike(frame(kind, BASE), frame(kind, [row, *BASE[1:]]), ask)
 
 
+@pytest.mark.sweep
 @each_question
 @pytest.mark.parametrize("row", [(1.0, "a"), (NAN, "a"), (None, None), (INF, "other")], ids=str)
 def test_an_empty_frame_looks_like_a_frame_of_one_row(kind, ask, row):
@@ -76,6 +78,7 @@ def test_the_order_of_rows_is_never_seen(kind, ask):
     assert keys in ([], None) or [list(dict.fromkeys(k)) for k in keys] == [KEYS]
 
 
+@pytest.mark.sweep
 @each_question
 @pytest.mark.parametrize("n", [1, 2, 999, 1000, 99_999])
 def test_sizes_at_which_engines_change_their_path_are_not_seen(kind, ask, n):

@@ -69,6 +69,7 @@ def budget(quiet):
         yield s
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize(("kind", "name"), COLUMNS)
 def test_ungrouped_answers_are_the_plain_clipped_ones(kind, name, n):

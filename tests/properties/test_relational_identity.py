@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from identities import identities
+from sizes import AUDIT
 
 import dpframe as dp
 
@@ -303,8 +304,10 @@ EMPTY = {
 }
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("what", EMPTY)
+@pytest.mark.parametrize(
+    ("family", "what"),
+    [(f, w) for f in FAMILIES for w in EMPTY if AUDIT or f == "duckdb" or w in ("no rows", "no ids")],
+)
 def test_nothing_of_anything_is_answered(family, what):
     """Privacy: a question that fails when nobody is there tells that nobody is."""
     connection, table, frame = connected(family)

@@ -14,11 +14,11 @@ from fractions import Fraction
 import polars as pl
 import pytest
 from ledger_tools import ForkServer
+from sizes import AUDIT
 
 import dpframe as dp
 from dpframe.cli import commands as cli
 
-AUDIT = os.environ.get("DPFRAME_AUDIT") == "1"
 NIGHTS = 60 if AUDIT else 3
 
 JOB = """\

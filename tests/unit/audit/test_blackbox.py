@@ -7,18 +7,17 @@ Samplers here are NumPy's with a fixed seed, so every test gives the same verdic
 from __future__ import annotations
 
 import math
-import os
 
 import chance
 import numpy as np
 import pytest
 from scipy import stats
+from sizes import AUDIT
 
 import dpframe as dp
 from dpframe.audit.blackbox import clopper_pearson
 from dpframe.audit.events import last_digit
 
-AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
 FINE = 2.0**-20
 
 

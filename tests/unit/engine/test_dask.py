@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 
 import pandas as pd
 import polars as pl
 import pytest
+from sizes import AUDIT
 
 import dpframe as dp
 from dpframe.testing.engines import check_engine
@@ -15,7 +15,6 @@ from dpframe.testing.engines import check_engine
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dpframe[dask]'")
 dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed: pip install 'dpframe[dask]'")
 
-AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -13,10 +13,9 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 from databases import TABLE, make_duckdb, make_spark
+from sizes import AUDIT
 
 import dpframe as dp
-
-AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
 
 pytestmark = pytest.mark.usefixtures("quiet")
 NAMES = {"duckdb": "DuckDB", "ibis": "Ibis", "sqlframe": "SQLFrame", "spark": "PySpark"}

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import os
 from decimal import Decimal
 
 import numpy as np
 import polars as pl
 import pytest
 from databases import TABLE
+from sizes import AUDIT
 
 import dpframe as dp
 from dpframe.engine.polars import PolarsSource
 from dpframe.frames.contract import Ask, Bounding
 from dpframe.testing.engines import canonical_rank, check_engine
-
-AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

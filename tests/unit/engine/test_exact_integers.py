@@ -5,13 +5,12 @@ permutation, chunking and threads. The reference below knows nothing of the pack
 grid of the plan (itself checked against the rules of the mathematics): it takes Python numbers one by
 one, makes a float64 of each, clips, rounds half to even on the grid with ``Fraction``, and adds up.
 
-``DPFRAME_AUDIT=1`` raises the number of generated frames from 1,500 to 10,000.
+``DPFRAME_AUDIT=1`` raises the number of generated frames from 500 to 10,000.
 """
 
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,12 +22,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from conftest import exact_integers
+from sizes import AUDIT
 
 import dpframe as dp
 from dpframe.release.release import Release
 
-AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
-FRAMES = 10_000 if AUDIT else 1_500
+FRAMES = 10_000 if AUDIT else 500
 CHUNKS = 20
 SIZES = (0, 1, 2, 999, 1000, 1001, 100_000)
 
@@ -348,6 +347,7 @@ def test_generated_frames_give_the_integers_of_plain_python_in_every_order_on_ev
             )
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("name", POOLS)
 def test_sizes_at_which_engines_change_their_path_give_the_same_integers(name, n, only_integers):

@@ -1,6 +1,6 @@
 """Whatever dies while a ledger is written, nothing is granted that was spent: crashes and kills.
 
-``DPFRAME_AUDIT=1``: every executed line instead of every 13th, 1,000 kills instead of 20.
+``DPFRAME_AUDIT=1``: every executed line instead of every 31st, 1,000 kills instead of 20.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from ledger_files import copies, used
-from ledger_tools import AUDIT, Child, claim, spent
+from ledger_tools import Child, claim, spent
+from sizes import AUDIT
 
 import dpframe as dp
 import dpframe.ledger as package
@@ -85,9 +86,9 @@ def test_a_death_at_any_line_loses_no_charge_and_a_retry_charges_once(tmp_path):
         assert len(ledger.entries()) == 1
         ledger.verify()
         ledger.close()
-        line, trials = line + (1 if AUDIT else 13), trials + 1
+        line, trials = line + (1 if AUDIT else 31), trials + 1
     assert line > 800
-    assert trials > (800 if AUDIT else 60)
+    assert trials > (800 if AUDIT else 25)
 
 
 def endless(path):

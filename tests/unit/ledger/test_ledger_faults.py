@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from ledger_files import copies, refused, used
-from ledger_tools import AUDIT, claim, spent
+from ledger_tools import claim, spent
+from sizes import AUDIT
 
 import dpframe as dp
 from dpframe.ledger import anchor, rows, store

@@ -13,7 +13,8 @@ import time
 from fractions import Fraction
 
 import pytest
-from ledger_tools import AUDIT, TESTS, Child, claim, spent, together
+from ledger_tools import TESTS, Child, claim, spent, together
+from sizes import AUDIT
 
 import dpframe as dp
 from dpframe.ledger import locks

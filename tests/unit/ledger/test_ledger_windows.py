@@ -7,7 +7,8 @@ import random
 from fractions import Fraction
 
 import pytest
-from ledger_tools import AUDIT, claim, spent
+from ledger_tools import claim, spent
+from sizes import AUDIT
 
 import dpframe as dp
 from dpframe.ledger.book import window_text

@@ -14,6 +14,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from sizes import AUDIT
 
 import dpframe as dp
 from dpframe.accounting.conversion import pure_rho
@@ -67,7 +68,7 @@ def test_the_independent_sum_knows_a_law_by_heart():
 @pytest.mark.parametrize("name", TABLES)
 def test_every_guarantee_that_a_table_accepts_is_kept(name, delta):
     mech, given = dp.mechanism(name), 0
-    for eps, s in itertools.product(map(Fraction, EPS), SENSITIVITY):
+    for eps, s in itertools.product(map(Fraction, EPS if AUDIT else EPS[::2]), SENSITIVITY):
         target = Target(eps, Fraction(delta))
         try:
             noise = mech.calibrate(Fraction(s), 1, target)
@@ -80,7 +81,7 @@ def test_every_guarantee_that_a_table_accepts_is_kept(name, delta):
         assert noise.event.delta_alone is None
         assert keeps(noise.weights, s, eps, target.delta), (name, eps, delta, s)
     fits = delta != "1e-17" if name in MIXTURES else True
-    assert given >= (7 if name == "optimal_count" else 18) * fits
+    assert given >= (7 if name == "optimal_count" else 18) * fits * (1 if AUDIT else 0.5)
 
 
 @pytest.mark.parametrize("name", MIXTURES)

@@ -12,6 +12,7 @@ import math
 import pickle
 from fractions import Fraction
 
+import chance
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -22,7 +23,7 @@ from threshold_tools import appears, questions, thresholded
 
 import dpframe as dp
 
-ALARM = 1e-9
+ALARM = chance.ALARM
 
 
 # ---- measured ----

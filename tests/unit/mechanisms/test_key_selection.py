@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from itertools import pairwise
 
+import chance
 import mpmath
 import numpy as np
 import polars as pl
@@ -18,7 +19,7 @@ import dpframe as dp
 from dpframe.mechanisms.thresholds import KeySelection, per_key_delta
 
 RELATIONS = ("add_remove", "replace_one")
-ALARM = 1e-9
+ALARM = chance.ALARM
 
 
 # ---- thresholds ----

@@ -24,7 +24,7 @@ from dpframe.mechanisms.combine import halfwidth
 from dpframe.noise import source, strips
 from dpframe.noise.strips import StripSampler
 
-ALARM = 1e-9
+ALARM = chance.ALARM
 DF = pl.DataFrame({"x": [1.0, 2.0, 3.0] * 200, "g": ["a", "b", "c"] * 200})
 
 pytestmark = pytest.mark.usefixtures("quiet")

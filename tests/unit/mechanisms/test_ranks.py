@@ -192,14 +192,14 @@ def test_gaps_below_an_edge_are_one_interval_of_the_line(monkeypatch, places, ra
 @pytest.mark.parametrize("rate", [Fraction(1, 40), Fraction(3, 2), Fraction(10**6)])
 @pytest.mark.parametrize("counts", [[0, 0, 0], [3, 0, 40, 1, 0, 2], [0, 25, 0, 0], [1, 1, 1, 1, 1]])
 def test_draws_follow_the_law(monkeypatch, kind, counts, rate):
-    """Shells and coins are only how it is drawn: 3,000 draws against exp(-rate * gap) over all places."""
+    """Shells and coins are only how it is drawn: 1,500 draws against exp(-rate * gap) over all places."""
     monkeypatch.setattr(ranks, "PLACES", 16)
     monkeypatch.setattr(ranks, "_FAR", 2)  # so that the last shell is drawn from, too
     line = kind(*counted(counts), (0, len(counts) - 1), 2, 5)
     with ranks_told() as laws:
         ranks.draw(line, rate)
     law = exp(laws[0])
-    draws = np.bincount([draw(line, rate) for _ in range(3_000)], minlength=line.size)
+    draws = np.bincount([draw(line, rate) for _ in range(1_500)], minlength=line.size)
     assert not alarm(draws, law)
     if counts[0] == 3 and rate < 1:
         assert alarm(draws, law[::-1]), "the check can fail"

@@ -27,7 +27,6 @@ from dpframe.mechanisms.selection import (
 )
 from dpframe.noise import source
 
-ALARM = 1e-9
 COUNTS = [100, 95, 80, 50, 10]
 BOTH = pytest.mark.parametrize(
     ("choose", "law"),

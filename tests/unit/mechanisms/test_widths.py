@@ -76,8 +76,9 @@ def test_width_of_one_term_is_the_laws_own():
     assert halfwidth(((laplace(1), 0.0),), 0.95) == 0
 
 
+@pytest.mark.usefixtures("fixed_draws")
 def test_widths_against_draws():
-    """2e5 sums of five draws: binomial, 1e-10 a level; the spread within 8 standard errors."""
+    """2e5 sums of five draws: shares and spread, of a fixed stream (no false alarm)."""
     terms = tuple(
         (noise, c) for noise, c in zip([laplace("0.5"), gaussian(1, "1e-6")] * 3, (1, 0.5, 2, 0.25, 1))
     )

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import os
 from fractions import Fraction
 
 import chance
 import numpy as np
 import pytest
+from sizes import AUDIT
 
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.registry import mechanism, names
@@ -18,7 +18,6 @@ from dpframe.noise import source
 from dpframe.noise.strips import StripSampler
 from dpframe.noise.table import TableSampler
 
-AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
 DRAWS = 10**7 if AUDIT else 300_000
 WIDE = ("laplace", "gaussian", "gaussian_classic", "discrete_gaussian")
 EXACT = 10**5  # words that are decided a second time

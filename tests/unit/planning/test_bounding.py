@@ -7,23 +7,22 @@ sensitivity table of the mathematics (test points, computed independently).
 A unit's rows may appear, vanish, become others, turn missing, be filtered away before ``.dp``, and move to
 other listed or to unlisted groups.
 
-``DPFRAME_AUDIT=1`` raises the generated neighbour pairs from 600 to 12,000.
+``DPFRAME_AUDIT=1`` raises the generated neighbour pairs from 300 to 12,000.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import os
 
 import numpy as np
 import pytest
 from many_rows import BOUNDS, bound_plan, by_part, counts_at, frame_of, norms, pieces_of
+from sizes import AUDIT
 
 import dpframe as dp
 
-AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
-PAIRS = 12_000 if AUDIT else 600
+PAIRS = 12_000 if AUDIT else 300
 CHUNKS = 6
 RELATIONS = ("add_remove", "replace_one")
 each_relation = pytest.mark.parametrize("relation", RELATIONS)
@@ -84,6 +83,7 @@ TABLE = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("grouped", [False, True], ids=["ungrouped", "grouped"])
 @pytest.mark.parametrize("question", sorted({q for q, _ in TABLE}))
 def test_one_unit_moves_a_release_as_far_as_declared_and_no_farther(no_noise, quiet, kind, question, grouped):

@@ -45,6 +45,7 @@ def at_least(share, level):
     return share >= chance.least_share(GROUPS, level)
 
 
+@pytest.mark.usefixtures("fixed_draws")
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_differences_and_ratios_of_independent_answers_are_covered(mechanism, level):
@@ -63,6 +64,7 @@ def test_differences_and_ratios_of_independent_answers_are_covered(mechanism, le
         )  # 7 standard errors of a Laplace spread
 
 
+@pytest.mark.usefixtures("fixed_draws")
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_shared_noise_of_counts_and_sums_is_taken_together(level):
     """Of one block: the sum minus the count times 3 has a law of its own; missing ones from two cells of a pair."""
@@ -130,6 +132,7 @@ def test_a_denominator_of_zero_has_no_bounds():
     assert r.interval() == (-math.inf, math.inf)
 
 
+@pytest.mark.usefixtures("fixed_draws")
 def test_groups_are_adjusted_to_their_total_and_get_better():
     """Least squares by hand for equal variances: each group takes an equal share; the sum is nearer the truth."""
     rng = np.random.default_rng(3)
@@ -205,6 +208,7 @@ def test_what_need_not_add_up_is_refused():
         dp.consistent(of_units, other, fits=True)
 
 
+@pytest.mark.usefixtures("fixed_draws")
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_units_that_fit_are_adjusted_and_covered(neighbors):
     """800 units of two rows in one group each; the total costs more noise than a group, and counts less."""

@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 from conftest import as_kind, as_polars
 from ledger_tools import Clock, ForkServer
+from sizes import AUDIT
 
 import dpframe as dp
 from dpframe.engine.polars import PolarsSource
@@ -23,7 +24,6 @@ from dpframe.ledger.book import Ledger
 from dpframe.release.payload import Payload, from_bytes, to_bytes
 
 pytestmark = pytest.mark.usefixtures("quiet")
-FULL = bool(os.environ.get("DPFRAME_AUDIT"))
 
 ROWS = pl.DataFrame({"g": ["a", "b"] * 500, "x": [1.0, 2.0] * 500, "user": list(range(1000))})
 
@@ -502,7 +502,7 @@ def test_death_at_any_line_loses_no_charge_and_a_retry_pays_once(tmp_path):
         assert code == 0, wrong
         lines = int(said.split()[1])
         assert lines > 300
-        for k in range(1, lines + 1, 1 if FULL else lines // 16):
+        for k in range(1, lines + 1, 1 if AUDIT else lines // 8):
             path = tmp_path / f"{k}.db"
             Ledger.create(path, eps=1).close()
             assert child(k, path)[:2] == (7, "")

@@ -3,14 +3,14 @@
 One row or one unit moves what reaches the mechanism by at most what is declared (and by that much), groups that
 nobody listed are thresholded, and neighbours look alike.
 
-``DPFRAME_AUDIT=1`` raises generated pairs of units from 15 to 60 for each question, relation and kind of frame.
+``DPFRAME_AUDIT=1`` tries every combination, not only every two parameters together, and 60 generated pairs of units
+instead of 15 for each.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import os
 
 import numpy as np
 import polars as pl
@@ -28,8 +28,11 @@ from one_row import (
     verbs,
 )
 from oracle_frames import EPS
+from sizes import AUDIT
 
 import dpframe as dp
+
+pytestmark = pytest.mark.sweep
 
 NAN, INF = math.nan, math.inf
 
@@ -129,7 +132,6 @@ def test_every_row_adds_exactly_one_row_to_every_block(no_noise, kind):
 
 # ---- units ----
 
-AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
 UNIT_QUESTIONS = {
     "var": {"v": dp.clip_var("x", bounds=(-3, 10)), "n": dp.count()},
     "cov": {"c": dp.clip_cov(["x", "y"], bounds=(-3, 10))},

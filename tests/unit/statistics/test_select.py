@@ -60,6 +60,7 @@ def frames(relation):
             yield others, [*others, r, s]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("bounds", [(-1, 2), (0, 2), (-2, -1)])

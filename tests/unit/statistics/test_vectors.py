@@ -13,6 +13,7 @@ import pytest
 from conftest import as_kind, as_polars, exact_integers
 from many_rows import counts_at
 from one_row import each_relation
+from scipy import stats
 
 import dpframe as dp
 
@@ -215,7 +216,11 @@ def test_gaussian_noise_of_a_rho_is_norm_over_root_two_rho():
         assert float(s.spent.rho) == pytest.approx(0.02)
     sigma = 3 / math.sqrt(2 * 0.02)
     spread = out.to_numpy()[0].std()
-    assert abs(spread / sigma - 1) < 6.5 / math.sqrt(800)  # 6.5 standard errors of a Gaussian spread: 1e-10
+    low, high = (
+        stats.chi2.ppf(1e-10, 399),
+        stats.chi2.isf(1e-10, 399),
+    )  # of a Gaussian's squares: false alarm 2e-10
+    assert low < 400 * (spread / sigma) ** 2 < high, "noise of half the sensitivity has a quarter of it"
     with dp.Session(eps=10):
         plan = frame.dp.plan.vector_sum([f"x{i}" for i in range(400)], norm=3, ord=1, eps=1)
         assert plan.mechanism["x0"] == "laplace"
