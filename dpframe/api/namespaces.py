@@ -99,6 +99,7 @@ class _FrameVerbs(Asking[N, F, P, R]):
         keys: Any = None,
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
+        max_rows: int | None = None,
     ) -> Grouped[R]:
         """Group rows by public keys, or by keys that are found at the price of delta.
 
@@ -110,7 +111,7 @@ class _FrameVerbs(Asking[N, F, P, R]):
             of lists (every combination) for several. Rows of other groups are left out. Anything
             read from data must be declared with :func:`dpframe.public`. Without keys, the call needs
             ``delta=``, and groups appear if a noisy count of them reaches a threshold.
-        max_groups, max_rows_per_group : int
+        max_groups, max_rows_per_group, max_rows : int
             See :class:`Options`.
 
         Returns
@@ -140,7 +141,7 @@ class _FrameVerbs(Asking[N, F, P, R]):
         ...     df.dp.groupby("city", keys=["Ghent", "Metz"]).count(eps=1e6).rows()
         [('Ghent', 2), ('Metz', 0)]
         """
-        limits = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
+        limits = {"max_groups": max_groups, "max_rows_per_group": max_rows_per_group, "max_rows": max_rows}
         return Grouped(self._source, _names(by), keys, {**self._defaults, **limits}, self._finish)
 
     group_by = groupby

@@ -42,7 +42,9 @@ class Options(TypedDict, total=False):
         Pays instead of the current session.
     max_groups, max_rows_per_group, max_rows : int
         In a session with a unit: in how many groups a unit may count, for how many rows in each; for
-        how many rows without groups. The noise grows with them; who has more is scaled down.
+        how many rows in all, over all groups together or without groups. The noise grows with them; who has more
+        is scaled down. With ``max_rows`` listed groups need no other limit; noise is then made for the lesser of
+        ``max_rows`` and ``max_groups`` times ``max_rows_per_group``.
     threshold : {"units", "rows"}
         With unknown keys and a unit: what decides whether a group is large enough (default units).
     request_id : str
@@ -116,23 +118,21 @@ OPTIONS = tuple(Options.__annotations__)
 
 def read_limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:
     """The call's limits over the session's; those that don't fit the call are refused when typed."""
-    wrong = ("max_rows",) if grouped else ("max_groups", "max_rows_per_group", "threshold")
+    wrong = () if grouped else ("max_groups", "max_rows_per_group", "threshold")
     given: Mapping[str, Any] = options
     for name in wrong:
         if given.get(name) is not None:
-            better = "max_rows_per_group" if grouped else "max_rows"
-            hint = "leave it out" if name == "threshold" else Arg(better)
-            raise InputError(
-                Arg(name), f" does not go with {'groups' if grouped else 'no groups'}.", hint=hint
-            )
+            hint = "leave it out" if name == "threshold" else Arg("max_rows")
+            raise InputError(Arg(name), " does not go with no groups.", hint=hint)
     threshold = options.get("threshold")
     if threshold is not None:
         check_word("threshold", threshold, ("units", "rows"), "rows")
+    in_all = either(options.get("max_rows"), defaults.max_rows)
     if not grouped:
-        return Limits(max_rows=either(options.get("max_rows"), defaults.max_rows))
+        return Limits(max_rows=in_all)
     groups = either(options.get("max_groups"), defaults.max_groups)
     return Limits(
-        groups, either(options.get("max_rows_per_group"), defaults.max_rows_per_group), None, threshold
+        groups, either(options.get("max_rows_per_group"), defaults.max_rows_per_group), in_all, threshold
     )
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.audit.recording import Asked, Query, alone, auditors_session, observe
-from dpframe.mechanisms.choosers import Best, Chooser, Largest
+from dpframe.mechanisms.choosers import Best, Chooser, Largest, Reach
 from dpframe.mechanisms.ranks import Quantiles
 from dpframe.noise.source import words
 from dpframe.planning.pieces import Piece
@@ -178,13 +178,14 @@ def moves(plan: Plan, distances: dict[int, list[int]], shifts: dict[int, Shifts]
         noise: Any = plan.pieces[i].noise
         unit = noise.step if isinstance(noise, Best) else Fraction(1)
         far = [max((max(-low, high) for low, high in ranks), default=Fraction(0)) * unit for ranks in groups]
-        many = (plan.bounding.groups or 1) if plan.bounding else 1
-        declared = noise.sensitivity * many
+        b = plan.bounding
+        reach = Reach(rows=b.rows, groups=b.groups or 1, total=b.total) if b else Reach()
+        per_row = noise.sensitivity / reach.rows
         out[plan.pieces[i].part] = Moved(
             sum(far, Fraction(0)),
             sum((d * d for d in far), Fraction(0)),
-            declared,
-            declared * noise.sensitivity,
+            per_row * reach.most,
+            per_row**2 * reach.squares,
         )
     for part in {plan.pieces[i].part for i in distances}:
         steps = [d for i, row in distances.items() if plan.pieces[i].part == part for d in row]

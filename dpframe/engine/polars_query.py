@@ -99,7 +99,7 @@ class Query:
             pairs = pairs.join(_listed(keys).lazy(), on=by, how="inner", nulls_equal=True)
         if ask.chosen is not None:
             pairs = choose_groups(pairs, unit, by, ask.chosen, ask.salt)
-        pairs = scaled(pl, pairs, measures, ask.bounding.rows, floordiv)
+        pairs = scaled(pl, pairs, measures, unit, ask.bounding, floordiv)
         return self._grouped(pairs, ask, by, [pl.len().alias("m"), *(pl.col(x).sum() for x in ask.sums)])
 
     def _grouped(self, rows: pl.LazyFrame, ask: Ask, by: list[str], sums: list[pl.Expr]) -> Counts:

@@ -106,11 +106,11 @@ class Query:
         found = grouped(rows, unit + by, _sums(measures, where), names)
         listed, place = keys if by else None, by
         if bounding is not None:
+            if listed is not None and (ask.chosen is not None or bounding.total is not None):
+                found, place = self._listed(found, listed), ["code"]  # rows of other groups use up no limit
             if ask.chosen is not None:
-                if listed is not None:  # only listed groups are chosen among
-                    found, place = self._listed(found, listed), ["code"]
                 found = choose_groups(found, self, ask.chosen, ask.salt)
-            found = scaled(nw, found, measures, bounding.rows, divided)
+            found = scaled(nw, found, measures, unit, bounding, divided)
             totals = [nw.len().alias("m"), *(nw.col(x).sum().alias(x) for x in names)]
             names = ["m", *names]
             found = grouped(found, place, totals, names)

@@ -21,7 +21,7 @@ from dpframe.engine.relational_query import (
 )
 from dpframe.engine.wire import integer, number, present
 from dpframe.frames.bins import Among, Cuts, Distinct, Steps, Tally
-from dpframe.frames.contract import Ask, Tallied
+from dpframe.frames.contract import Ask, Bounding, Tallied
 
 _FEW = 32  # points that a row is compared with at a time
 
@@ -76,7 +76,7 @@ def tally(source: Any, t: Tally, ask: Ask) -> Tallied:
         rows = rows.join(candidates, on="said", how="inner")
     rows = rows.select(*place, "code", "bin")
     if bounding is not None:
-        rows = _keep_rows(rows, query, place, isinstance(t.how, Distinct), bounding.rows, ask.salt)
+        rows = _keep_rows(rows, query, place, isinstance(t.how, Distinct), bounding, ask.salt)
     counts = grouped(rows, ["code", "bin"], [nw.len().alias("rows")], ["rows"])
     if isinstance(t.how, Distinct):
         counts = grouped(counts, ["code"], [nw.len().alias("rows")], ["rows"])
@@ -86,13 +86,17 @@ def tally(source: Any, t: Tally, ask: Ask) -> Tallied:
     return Tallied(*(got[c].to_numpy().astype(np.int64, copy=False) for c in ("code", "bin", "rows")))
 
 
-def _keep_rows(rows: Any, query: Query, place: list[str], once: bool, most: int, salt: int) -> Any:
-    """At most ``most`` rows of every unit in every group (``once``: of its different values), by salted hash rank."""
+def _keep_rows(rows: Any, query: Query, place: list[str], once: bool, bounding: Bounding, salt: int) -> Any:
+    """At most R rows of every unit in every group, and T in all (``once``: of its different values), by salted hash rank."""
     rows = rows.with_columns(
         (nw.col("code").cum_count().over(*place, "bin", order_by="bin") - 1).alias("twin")
     )
     rows = rows.filter(nw.col("twin") == 0) if once else rows
-    return keep_least(rows, query, place, [*place, "bin", "twin"], most, salt)
+    kept = keep_least(rows, query, place, [*place, "bin", "twin"], bounding.rows, salt)
+    if bounding.total is None:
+        return kept
+    kept = kept.with_columns(nw.col("order").rank("dense").over(*query.unit).alias("rank"))
+    return kept.filter(nw.col("rank") <= bounding.total)
 
 
 def _stepped(rows: Any, how: Steps) -> Any:

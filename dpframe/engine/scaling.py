@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from dpframe.frames.contract import Measure
+from dpframe.frames.contract import ROW_STEPS, Bounding, Measure
+
+MOST_ROWS = 1 << 31  # of a unit over all groups; with T one with more counts as nothing
 
 
 def scaled(
-    lib: Any, pairs: Any, measures: tuple[Measure, ...], most: int, divided: Callable[[Any, Any], Any]
+    lib: Any,
+    pairs: Any,
+    measures: tuple[Measure, ...],
+    unit: Sequence[str],
+    bounding: Bounding,
+    divided: Callable[[Any, Any], Any],
 ) -> Any:
-    """Scale every (unit, group) pair down to at most ``most`` rows: no row is chosen, none is dropped.
+    """Scale every (unit, group) pair down to R rows at most, and a unit to T in all: no row is chosen, none is dropped.
 
-    n' = min(n, R), c' = min(c, R), T' = the nearest integer to c' * T / c, computed without overflow; of
-    vectors the one nearest to zero. A sum of products of two axes is then clipped to what the sums S'
+    n' = min(n, R), c' = min(c, R), S' = the nearest integer to c' * S / c for a sum S, computed without overflow; of
+    vectors the one nearest to zero. With a limit T over all groups, n' and c' are in row steps (:func:`_shared_out`). A sum of products of two axes is then clipped to what the sums S'
     and T' of its factors allow: max(0, K_t*S' + K_s*T' - c'*K_s*K_t) to min(K_t*S', K_s*T').
 
     Parameters
@@ -22,17 +29,24 @@ def scaled(
     lib : module
         ``polars``, or ``narwhals.stable.v2`` for tables that stay where they are.
     pairs : lazy frame of ``lib``
-        One line a pair, with the columns n, c<i> of every measure, and t<i>_<p> of its products.
+        One line a pair, with the columns n, c<i> of every measure, and t<i>_<p> of its products; of pairs that count
+        alone (of listed and chosen groups).
+    unit : names of columns
+        That tell units apart.
     divided : callable
         The floor of a/b for integers a >= 0 and b > 0.
 
-    Privacy: T' <= c' * K <= n' * K, so a unit's cells (T', c'K - T', (n' - c')K) sum to n'K <= R*K; within
+    Privacy: S' <= c' * K <= n' * K, so a unit's cells (S', c'K - S', (n' - c')K) sum to n'K <= R*K, over all groups to
+    T*K where T is given; only S' is rounded to nearest, n' and c' are rounded down, and all cells are differences; within
     the clip every cell made of products is at least 0 too, and they sum to c' * K_s*K_t. A vector sum of c
     vectors of norm at most C, times c'/c and cut toward zero, has norm at most R*C.
     """
     sums = [(i, p, m) for i, m in enumerate(measures) for p in range(len(m.products))]
+    most = bounding.rows
     top, one = (lib.lit(k).cast(lib.Int64) for k in (most, 1))
     begun, whole, rest, made, bounded = {}, {}, {}, {}, {}
+    if bounding.total is not None:
+        begun["rows"] = lib.col("n")
     begun["n"] = lib.when(lib.col("n") > most).then(top).otherwise(lib.col("n"))
     for i in range(len(measures)):
         c = lib.col(f"c{i}")
@@ -49,10 +63,45 @@ def scaled(
         made[f"t{at}"] = near if m.ball is None else lib.when(t < 0).then(0 - near).otherwise(near)
         if len(m.products[p]) == 2:
             bounded[f"t{at}"] = _product_bounds(lib, i, p, m)
-    for step in (begun, whole, rest, made, bounded):
+    shared = [] if bounding.total is None else _shared_out(lib, len(measures), unit, bounding.total, divided)
+    for step in (begun, *shared, whole, rest, made, bounded):
         if step:
             pairs = pairs.with_columns(*(x.alias(name) for name, x in step.items()))
     return pairs
+
+
+def _shared_out(
+    lib: Any, measures: int, unit: Sequence[str], total: int, divided: Callable[[Any, Any], Any]
+) -> list[dict[str, Any]]:
+    """Steps that turn n and the kept c of every pair into row steps of 1/``ROW_STEPS``, of at most T rows a unit.
+
+    With N the unit's n in all groups and Q = T * ROW_STEPS: n' = n * ROW_STEPS where N <= T, else floor(n*Q/N), as
+    n*(Q div N) + (n*(Q mod N)) div N; c' = floor(c*n'/n) likewise. A unit of ``MOST_ROWS`` and more counts as nothing.
+
+    Privacy: floors of n*Q/N sum to Q at most. N is of the unit's own rows, so nobody else's integers depend on it.
+    Products stay below 2**62, so nothing wraps.
+    """
+    n, rows, everything = lib.col("n"), lib.col("rows"), lib.col("unit_rows")
+    q, none = (lib.lit(k).cast(lib.Int64) for k in (total * ROW_STEPS, 0))
+    some = (rows < MOST_ROWS) & (everything < MOST_ROWS)
+    divisor = lib.when(everything > total).then(everything).otherwise(lib.lit(total).cast(lib.Int64))
+    steps = [
+        {"unit_rows": n.sum().over(*unit).cast(lib.Int64)},
+        {"divisor": lib.when(some).then(divisor).otherwise(lib.lit(MOST_ROWS).cast(lib.Int64))},
+        {"quotient": divided(q, lib.col("divisor"))},
+        {"left": q - lib.col("quotient") * lib.col("divisor")},
+        {"before": lib.when(some).then(n).otherwise(none)},
+        {
+            "wide": lib.col("before") * lib.col("quotient")
+            + divided(lib.col("before") * lib.col("left"), lib.col("divisor"))
+        },
+        {"per_row": divided(lib.col("wide"), n)},
+        {"over": lib.col("wide") - lib.col("per_row") * n},
+    ]
+    kept = {f"kept{i}": lib.col(f"kept{i}") for i in range(measures)}
+    steps.append({k: c * lib.col("per_row") + divided(c * lib.col("over"), n) for k, c in kept.items()})
+    steps.append({"n": lib.col("wide")})
+    return steps
 
 
 def _product_bounds(lib: Any, i: int, p: int, m: Measure) -> Any:

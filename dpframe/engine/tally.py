@@ -13,7 +13,7 @@ from dpframe.engine import polars_query as engine
 from dpframe.engine.pairs import add_up
 from dpframe.engine.polars_query import STREAM_FROM, code_rows
 from dpframe.frames.bins import Among, Cuts, Distinct, Tally
-from dpframe.frames.contract import Ask, Ints, Tallied
+from dpframe.frames.contract import Ask, Bounding, Ints, Tallied
 from dpframe.frames.keys import KeyTable
 
 _CHUNK = 1 << 17  # numbers that are counted at a time
@@ -39,7 +39,7 @@ class TallyQuery:
         Privacy: a cell's bin depends on that cell alone, and a row is in one bin, so it moves one count
         by 1. With a unit, only its chosen groups count (as in the sums of the same release), and in
         each at most R of its rows, so its counts in a group sum to R at most. Which ones depends on the
-        unit's own rows and the salt alone.
+        unit's own rows and the salt alone. Where T rows of a unit count in all groups together, it is T of those.
         """
         tallies = ask.tallies
         by = [f"k{i}" for i in range(len(self.by))]
@@ -102,7 +102,7 @@ def _one(pairs: pl.LazyFrame, tally: Tally, by: list[str], unit: list[str], ask:
     if once:
         pairs = pairs.with_columns(pl.lit(1, pl.Int64).alias("rows"))
     if ask.bounding is not None:
-        pairs = keep_rows(pairs, unit, by, ask.bounding.rows, ask.salt)
+        pairs = keep_rows(pairs, unit, by, ask.bounding, ask.salt)
     pairs = pairs.group_by("code", "bin").agg(pl.col("rows").sum())
     if once:
         pairs = pairs.group_by("code").agg(
@@ -133,22 +133,30 @@ def _count(numbers: pl.Series, size: tuple[int, int]) -> Tallied:
     return Tallied(there // size[1], there % size[1], counts[there])
 
 
-def keep_rows(pairs: pl.LazyFrame, unit: list[str], by: list[str], most: int, salt: int) -> pl.LazyFrame:
-    """Keep at most ``most`` rows of every unit in every group, by rank of a salted hash.
+def keep_rows(
+    pairs: pl.LazyFrame, unit: list[str], by: list[str], bounding: Bounding, salt: int
+) -> pl.LazyFrame:
+    """Keep at most R rows of every unit in every group, and T of it in all, by rank of a salted hash.
 
     ``pairs`` has one line per unit, group and bin, with its number of ``rows``; rows of one bin are alike,
     so a row is known by its unit, keys, bin and number among them.
 
     Privacy: the rank is within one unit and group and hashes nothing of others, so for every salt a
-    unit's rows change nobody else's choice, and at most ``most`` remain (ties: as in ``choose_groups``).
+    unit's rows change nobody else's choice, and at most R remain (ties: as in ``choose_groups``), of which at most T
+    remain over all of its groups.
     """
-    place = [*unit, *by]
+    place, most, total = [*unit, *by], bounding.rows, bounding.total
     heavy = pl.col("rows").sum().over(place) > most
+    if total is not None:
+        heavy |= pl.col("rows").sum().over(unit) > total
     one_by_one = (
         pairs.filter(heavy).with_columns(pl.int_ranges(0, pl.col("rows")).alias("twin")).explode("twin")
     )
-    rank = engine.rank_key([*place], ["bin", "twin"], salt).rank("max").over(place)
-    kept = one_by_one.filter(rank <= most).with_columns(pl.lit(1, pl.Int64).alias("rows")).drop("twin")
+    one_by_one = one_by_one.with_columns(engine.rank_key([*place], ["bin", "twin"], salt).alias("order"))
+    kept = one_by_one.filter(pl.col("order").rank("max").over(place) <= most)
+    if total is not None:
+        kept = kept.filter(pl.col("order").rank("max").over(unit) <= total)
+    kept = kept.with_columns(pl.lit(1, pl.Int64).alias("rows")).drop("twin", "order")
     return pl.concat([pairs.filter(~heavy), kept])
 
 

@@ -20,6 +20,7 @@ from dpframe.frames.key_types import KeyColumn
 from dpframe.frames.keys import KeyTable
 
 Ints = npt.NDArray[np.int64]
+ROW_STEPS = 1 << 12  # of a row of a unit that is scaled down over all of its groups
 NO_PARTS = (
     "its parts would be read at different times, and a row could be in two of them. Hint: groupby(...)"
     " answers for all keys at once; or collect the columns you need into a Polars frame"
@@ -94,11 +95,20 @@ class Bounding:
         R: rows a unit may count for in one group. A unit with more is scaled down, not sampled.
     groups : int or None
         L0: groups a unit may be in, chosen by salted hash; None when there is one group.
+    total : int or None
+        T: rows a unit may count for in all groups together, where that is less than ``rows`` in each. What is added up
+        is then in row steps of 1/``ROW_STEPS``, as units are scaled to parts of rows; what is tallied is rows.
     """
 
     unit: tuple[Hashable, ...]
     rows: int
     groups: int | None
+    total: int | None = None
+
+    @property
+    def row_steps(self) -> int:
+        """How many steps a row is in what is added up."""
+        return 1 if self.total is None else ROW_STEPS
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dpframe.frames.columns import Column
 from dpframe.frames.contract import Axis
 
 MOST_STEPS = 1 << 30
+WEIGHED_STEPS = 1 << 20  # where a row is many steps itself: sums of 2**31 rows of 2**12 steps are below 2**63
 FEW_STEPS = 1 << 15  # of an axis whose steps are multiplied: a product is at most 2**30
 
 

@@ -6,7 +6,7 @@ of grid steps and of their products.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.frames.contract import Counts, Ints
@@ -61,7 +61,7 @@ class Layout:
 
     ``start`` is the index of the first coordinate in the plan; ``row`` is what one row adds to the cells of
     a block, in steps. ``places`` are the cells' values in half-spans from the midpoint; ``second`` is the
-    grid of a pair's second column. Terms are in the
+    grid of a pair's second column. A row is ``weight`` row steps (counted in ``row`` and in ``move``). Terms are in the
     answer's unit: ``present`` and ``rows`` in rows, ``total`` and ``centred`` (sum of distances from the
     midpoint) in the column's unit.
     """
@@ -74,6 +74,28 @@ class Layout:
     row: int = 1
     places: tuple[int, ...] = ()
     second: Grid = UNIT_GRID
+    weight: int = 1
+
+    def weighed(self, weight: int) -> Layout:
+        """The same, of sums in which a row is ``weight`` steps.
+
+        Privacy: every coordinate is linear in the engine's integers, which are those of ``weight`` rows for one; so a
+        unit of so many rows, or parts of them, moves it by ``weight`` times as many steps.
+        """
+        if weight == 1 or self.kind in ("units", "bins", "distinct"):
+            return self
+        move = self.move
+        far = (
+            replace(move, far=move.far * weight, across=move.across * weight)
+            if isinstance(move, Move)
+            else replace(move, reach=move.reach * weight)
+        )
+        return replace(self, move=far, row=self.row * weight, weight=weight)
+
+    @property
+    def step(self) -> Fraction:
+        """What a step of a sum is worth, in the column's unit."""
+        return self.grid.step / self.weight
 
     def moving(self, *, replace: bool, grouped: bool, rows: int) -> int:
         """How many released integers one unit can move, within one group (replace_one: and where it goes).
@@ -102,12 +124,12 @@ class Layout:
     @property
     def total(self) -> Terms:
         if self.kind == "sum":
-            return ((self.start, self.grid.step),)
+            return ((self.start, self.step),)
         middle, half = self.grid.middle, self.grid.half
         return tuple((i, (middle + y * half) / self.row) for i, y in zip(self.cells, self.places))
 
     @property
     def centred(self) -> Terms:
         if self.kind == "centred":
-            return ((self.start, self.grid.step / 2),)
+            return ((self.start, self.step / 2),)
         return tuple((i, y * self.grid.half / self.row) for i, y in zip(self.cells, self.places) if y)

@@ -235,12 +235,13 @@ class Correlation(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Quotient(Answer):
-    """A noisy sum over a noisy count, within ``limit`` of 0."""
+    """A noisy sum over a noisy count, within ``limit`` of 0; a row is ``row`` steps of the count."""
 
     top: int
     unit: Fraction
     count: int
     limit: Fraction
+    row: int = 1
 
     @property
     def worth(self) -> Fraction | None:
@@ -265,7 +266,7 @@ class Quotient(Answer):
 
     def slopes(self, noisy: Noisy) -> Slopes:
         per_row = 1 / np.maximum(self._sums(noisy)[1], 1)
-        return {self.top: float(self.unit) * per_row, self.count: -self.value(noisy) * per_row}
+        return {self.top: float(self.unit) * per_row, self.count: -self.value(noisy) * per_row / self.row}
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
         """At worst: a mean at its limit."""
@@ -282,10 +283,12 @@ class Quotient(Answer):
     def _sizes(self, laws: Laws) -> tuple[float, float, float]:
         """The square of the size of top - v*count is p - 2*q*v + r*v**2."""
         matrix, unit = sizes((laws[self.top], laws[self.count])), float(self.unit)
-        return float(matrix[0, 0] * unit**2), float(matrix[0, 1] * unit), float(matrix[1, 1])
+        both = unit / self.row
+        return float(matrix[0, 0] * unit**2), float(matrix[0, 1] * both), float(matrix[1, 1] / self.row**2)
 
     def _sums(self, noisy: Noisy) -> tuple[Floats, Floats]:
-        return noisy[self.top].astype(np.float64) * float(self.unit), noisy[self.count].astype(np.float64)
+        top, count = (noisy[i].astype(np.float64) for i in (self.top, self.count))
+        return top * float(self.unit), count / self.row
 
 
 def variance(cells: tuple[int, ...], steps: int, half: Fraction, ddof: int, *, raw: bool = False) -> Spread:

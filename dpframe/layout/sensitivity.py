@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isqrt
 
+from dpframe.mechanisms.choosers import Reach
+
 
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -28,7 +30,9 @@ class Move:
     cells: bool = False
     once: bool = False
 
-    def sensitivity(self, *, replace: bool, grouped: bool, rows: int = 1, groups: int = 1) -> tuple[int, int]:
+    def sensitivity(
+        self, *, replace: bool, grouped: bool, rows: int = 1, groups: int = 1, total: int | None = None
+    ) -> tuple[int, int]:
         """(L1, L2 squared), in steps.
 
         Parameters
@@ -39,23 +43,35 @@ class Move:
             Whether there are several groups between which a row can move.
         rows, groups : int
             How many rows of a unit count in one group, and in how many groups it may be.
+        total : int or None
+            How many rows of a unit count in all groups together, where that is less than ``rows*groups``.
 
-        Privacy: add_remove: the unit's rows appear in ``groups`` groups, at most ``rows*far`` each.
+        Privacy: add_remove: the unit's rows appear in ``groups`` groups, at most ``rows*far`` each; its rows and their
+        squares add up to ``Reach.most`` and ``Reach.squares`` at most.
         replace_one: a sum in one place changes by at most ``rows*across`` and never by 0, as the
         replaced row may be missing or filtered before or after; over groups the old place loses
         ``rows*far`` and the new one gains as much. Cells change by ``2*rows*far`` in L1 (old cells
         down, new ones up), which covers missing and filtered rows.
+
+        A sum under replace_one, in groups: let u = far and v = across - far, the farthest on the other side. Where the
+        unit has p rows (or parts of them) before and q after, the sum moves by u*max(p, q) + v*min(p, q) at most, and
+        by convexity all rows are in full groups (R) but r of them. Full beside full, and r beside r, give (u + v)**2
+        times the square; beside nothing u**2, twice as often; r beside full, twice: 2*(u*R + v*r)**2, which may be more
+        than either.
         """
-        rows = 1 if self.once else rows
-        m = rows * self.far
+        unit = Reach(rows=1, groups=groups) if self.once else Reach(rows=rows, groups=groups, total=total)
+        far, l1, square = self.far, unit.most, unit.squares
         if not replace:
-            return groups * m, groups * m * m
+            return far * l1, far**2 * square
         if self.cells:
-            return 2 * groups * m, 2 * groups * m * m
-        d = rows * self.across
+            return 2 * far * l1, 2 * far**2 * square
         if not grouped:
-            return d, d * d
-        return 2 * groups * m, max(2 * groups * m * m, groups * d * d)
+            return self.across * l1, self.across**2 * square
+        worst = max(2 * far**2, self.across**2)
+        k, r = unit.full
+        beside = 2 * (far * unit.each + max(0, self.across - far) * r) ** 2 if r else 0
+        rest = max(worst * (unit.each**2 + r**2), beside) if r else worst * unit.each**2
+        return 2 * far * l1, worst * (k - 1) * unit.each**2 + rest
 
     def furthest(self, *, replace: bool, rows: int = 1) -> int:
         """How far one coordinate can move, in steps (for laws that hold for one coordinate).
@@ -72,18 +88,25 @@ class BallMove:
 
     Privacy: add_remove: ``reach`` in the norm of ``order``. replace_one: one vector goes and another comes, in one
     place or two: at most twice that, whatever is missing. A unit adds at most ``rows`` vectors in each of
-    ``groups`` groups. In the other norm: L2 <= L1 <= sqrt(dims)*L2.
+    ``groups`` groups, ``total`` of them together. In the other norm: L2 <= L1 <= sqrt(dims)*L2.
     """
 
     reach: int
     dims: int
     order: int
 
-    def sensitivity(self, *, replace: bool, grouped: bool, rows: int = 1, groups: int = 1) -> tuple[int, int]:
+    def sensitivity(
+        self, *, replace: bool, grouped: bool, rows: int = 1, groups: int = 1, total: int | None = None
+    ) -> tuple[int, int]:
         """(L1, L2 squared), in steps; see :class:`Move`."""
-        m = rows * self.reach * (2 if replace else 1)
-        l1 = m if self.order == 1 else isqrt(self.dims * m * m)
-        return groups * l1, groups * m * m
+        unit, reach = Reach(rows=rows, groups=groups, total=total), self.reach * (2 if replace else 1)
+        k, r = unit.full
+
+        def l1(m: int) -> int:
+            return m if self.order == 1 else isqrt(self.dims * m * m)
+
+        far = k * l1(rows * reach) + l1(r * reach) if total is None else l1(unit.most * reach)
+        return far, reach**2 * unit.squares
 
     def furthest(self, *, replace: bool, rows: int = 1) -> int:
         """How far one coordinate can move, in steps."""

@@ -36,12 +36,47 @@ class Reach:
         Whether there are several groups between which a row can move.
     rows, groups : int
         R and L0: its rows in a group, and its groups.
+    total : int or None
+        T: its rows in all groups together, where that is a limit of its own.
     """
 
     replace: bool = False
     several: bool = False
     rows: int = 1
     groups: int = 1
+    total: int | None = None
+
+    @property
+    def most(self) -> int:
+        """How many rows of a unit count in all groups together: min(T, L0*R)."""
+        each = self.rows * self.groups
+        return each if self.total is None else min(self.total, each)
+
+    @property
+    def each(self) -> int:
+        """How many rows of a unit count in one group."""
+        return min(self.rows, self.most)
+
+    @property
+    def full(self) -> tuple[int, int]:
+        """(k, r): a unit that counts as much as it can fills k groups, and has r rows in one more."""
+        k = self.most // self.each
+        return k, self.most - k * self.each
+
+    @property
+    def squares(self) -> int:
+        """The largest sum of squares of a unit's rows in each group: k*R**2 + r**2.
+
+        Privacy: the rows a unit has are numbers from 0 to R of at most ``most`` together, in at most L0 groups; a
+        convex function of them is largest where all but one are 0 or R.
+        """
+        k, r = self.full
+        return k * self.each**2 + r**2
+
+    @property
+    def alike(self) -> Fraction:
+        """most**2/squares: in so many groups, with equal shares, are the squares what they are at most."""
+        return Fraction(self.most**2, self.squares)
 
 
 class Chooser(ABC):
@@ -66,12 +101,14 @@ class Chooser(ABC):
         """A bound, in rows, that the worst choice keeps with probability ``level``; with ``rows`` or fewer, if given."""
 
 
-def share(target: Target, draws: int, groups: int) -> tuple[Fraction, Event]:
+def share(target: Target, draws: int, groups: Fraction | int) -> tuple[Fraction, Event]:
     """(eps, event) of exponential draws in ``groups`` groups, ``draws`` of them one after another.
 
     Privacy: each draw in each group has a loss whose range is eps/(draws*groups), so it is
     (eps/(draws*groups))**2/8-zCDP, and all together eps**2/(8*draws*groups). Under replace_one a unit that
-    moves to other groups is in up to 2*groups of them, with half that range in each: less.
+    moves to other groups is in up to 2*groups of them, with half that range in each: less. Of a unit with at most T
+    rows in all, a draw loses eps*rows/(draws*T) in a group with so many of its rows: squared and added up over groups
+    that is at most eps**2*squares/(draws*T)**2, as in ``groups`` = T**2/squares groups that are alike (:class:`Reach`).
     """
     parts = draws * groups
     if target.eps is not None:
@@ -91,7 +128,8 @@ class Largest(Chooser):
     """The k candidates with the most rows, one after another without putting back.
 
     Privacy: add_remove: all counts move the same way, by R at most, so weights are exp(rate * count) with
-    rate = eps/(k R); replace_one: half of it. Groups share eps among L0. ``permute_and_flip``, for k = 1,
+    rate = eps/(k m), m the unit's rows in all groups together (L0*R, or T); replace_one: half of it. A group with r of
+    them loses its part r/m of eps. ``permute_and_flip``, for k = 1,
     has the same rate and is eps-DP.
     """
 
@@ -136,9 +174,9 @@ def largest(candidates: int, k: int, reach: Reach, target: Target, mechanism: st
         assert target.rho is not None
         eps, event = eps_of_pure_rho(target.rho), Event(None, Fraction(0), target.rho)
     else:
-        eps, event = share(target, k, reach.groups)
+        eps, event = share(target, k, reach.alike)
     twice = 2 if reach.replace else 1
-    rate = eps / (k * twice * reach.rows * reach.groups)
+    rate = eps / (k * twice * reach.most)
     return Largest(candidates, k, rate, Fraction(twice * reach.rows), mechanism, event)
 
 
@@ -164,7 +202,7 @@ def best(candidates: int, k: int, across: int, step: Fraction, reach: Reach, tar
     changes by more than e**(rate * across). A row that becomes another does both. A unit: R times, in L0
     groups; k draws share eps.
     """
-    eps, event = share(target, k, reach.groups)
+    eps, event = share(target, k, reach.alike)
     twice = 2 if reach.replace else 1
-    moved = twice * across * reach.rows
-    return Best(candidates, k, eps / (k * moved * reach.groups), moved * step, "exponential", event, step)
+    rate, moved = eps / (k * twice * across * reach.most), twice * across * reach.rows
+    return Best(candidates, k, rate, moved * step, "exponential", event, step)

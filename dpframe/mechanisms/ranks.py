@@ -53,7 +53,8 @@ class Quantiles(Chooser):
     nothing is too far left (right), all utilities move the same way, by 0 or 1: spread 1. A unit's R rows: R
     times that. One rank in one group under replace_one: a row on the other side moves #(x < c) by 1 and n not
     at all (or it vanishes: less), for all c the same way: spread 2, at q = 0 and 1 again 1. In all other cases under
-    replace_one, half of eps twice: the row vanishes, another appears. Groups share eps among L0.
+    replace_one, half of eps twice: the row vanishes, another appears. A group with r of a unit's m rows in all groups (at
+    most L0*R, or T) loses its part r/m of eps.
 
     Several ranks: the middle one is drawn, rows are divided there, and the same is done with either part.
     What is drawn is a *place*: a candidate c and one of ``PLACES`` numbers t. Of the m rows at c,
@@ -171,10 +172,10 @@ class Quantiles(Chooser):
 def quantiles(last: int, ranks: tuple[int, ...], parts: int, reach: Reach, target: Target) -> Quantiles:
     """Calibrate :class:`Quantiles`."""
     levels = len(ranks).bit_length()
-    eps, event = share(target, levels, reach.groups)
+    eps, event = share(target, levels, reach.alike)
     flat = reach.replace and not reach.several and len(ranks) == 1
     twice = 2 if reach.replace and not flat else 1
-    base = eps / (twice * levels * reach.rows * reach.groups)
+    base = eps / (twice * levels * reach.most)
     q = Fraction(ranks[0], parts)
     worst = max(q, 1 - q) if len(ranks) == 1 else Fraction(1)  # the ranks of parts depend on what was drawn
     moved = Fraction(1) if flat else twice * worst

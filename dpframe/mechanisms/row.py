@@ -209,7 +209,7 @@ def finest(blocks: tuple[Block, ...], target: Target, reach: Reach | None = None
 
 def _scale(eps: Fraction, reach: Reach) -> Fraction:
     """B in rows: how far a unit moves J, over eps; more where that is too little to be drawn, which keeps the claim."""
-    moved = reach.rows * reach.groups * (2 if reach.replace else 1)
+    moved = reach.most * (2 if reach.replace else 1)
     if moved < 1:
         raise MechanismError(f"row was asked for noise for a unit of {moved} rows.")
     return max(moved / eps, SMALLEST_SCALE)

@@ -10,6 +10,8 @@ from dpframe.errors import Arg, Call, InputError
 from dpframe.frames.contract import Bounding
 from dpframe.frames.keys import KeyTable
 
+MOST_IN_ALL = 1 << 18  # of which products with a unit's rows fit 62 bits
+
 
 def make_bounding(
     limits: Limits,
@@ -19,8 +21,12 @@ def make_bounding(
     by: Sequence[Hashable],
     keys: KeyTable | None,
     rows_matter: bool,
+    units_matter: bool = False,
 ) -> Bounding | None:
     """How much of a unit counts, from what was typed.
+
+    With ``max_rows`` for all groups together, listed groups need no limit of their own, unless units are counted
+    (``units_matter``), and rows in a group none. It is left out where the other limits say as much.
 
     Where the columns that are grouped ``by`` are among those of the unit, all rows of a unit have one key, so one
     group is what it counts in, whatever was typed.
@@ -62,12 +68,19 @@ def make_bounding(
             )
         return Bounding(policy.unit, (limits.max_rows or 1) if rows_matter else 1, None)
     rows, groups = limits.max_rows_per_group if rows_matter else 1, limits.max_groups
+    total = limits.max_rows if rows_matter else None
     if set(by) <= set(policy.unit):
         groups = 1
+    if total is not None:
+        rows = total if rows is None else min(rows, total)
+        if groups is None and keys is not None and not units_matter:
+            groups = max(1, keys.size)
     if rows is None:
         raise InputError(
             f"How many rows may one {name} count for in a group?",
             hint=(
+                Arg("max_rows", 10),
+                " for all groups together, or ",
                 Arg("max_rows_per_group", 10),
                 " (and ",
                 Arg("max_groups", 3),
@@ -83,8 +96,25 @@ def make_bounding(
                 f" {keys.size**0.5:.1f} with delta."
             )
         )
+        together: tuple[Any, ...] = ()
+        if rows_matter and rows > 1 and keys is not None and not units_matter:
+            together = (
+                " Or ",
+                Arg("max_rows", rows),
+                f" for all groups together: noise × {rows}, however many they are.",
+            )
         raise InputError(
-            f"In how many groups may one {name} count?", hint=(Arg("max_groups", 3), f".{ceiling}")
+            f"In how many groups may one {name} count?", hint=(Arg("max_groups", 3), f".{ceiling}", *together)
         )
     groups = groups or 1
-    return Bounding(policy.unit, rows, groups if keys is None else min(groups, max(1, keys.size)))
+    if keys is not None:
+        groups = min(groups, max(1, keys.size))
+    if total is not None and total >= rows * groups:
+        total = None
+    if total is not None and total > MOST_IN_ALL:
+        raise InputError(
+            Arg("max_rows", total),
+            f" over several groups can be at most {MOST_IN_ALL:,}, as rows are then counted in parts.",
+            hint=Arg("max_rows", MOST_IN_ALL),
+        )
+    return Bounding(policy.unit, rows, groups, total)

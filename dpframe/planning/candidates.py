@@ -39,9 +39,17 @@ def add_sums(draft: Draft, group: Sequence[Aggregate], target: Target, *, thresh
     a draw for every part is out. Of the others it is the one with the least sum of squared ratios; within 2 % the one with
     the fewest draws.
 
+    Where units are scaled down over all of their groups, every part has a draw of its own: a draw for the whole row is
+    on steps of whole rows.
+
     Privacy: the rule reads questions, types and the policy, nothing else.
     """
     cut = None
+    if draft.request.mechanism == "row" and draft.total is not None:
+        raise MechanismError(
+            "mechanism='row' makes one draw for whole rows, and with max_rows over groups units count for parts of rows.",
+            hint="mechanism='laplace', or max_groups and max_rows_per_group",
+        )
     if draft.request.mechanism == "row":
         cut = forced(draft, needs(draft, group, thresholded))
     if cut is None:

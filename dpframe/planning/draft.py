@@ -14,6 +14,7 @@ from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Bounding, Measure
 from dpframe.layout.families import ROWS, UNITS, Family, bins_layout, distinct_layout, lay_out, widest
+from dpframe.layout.grids import MOST_STEPS, WEIGHED_STEPS
 from dpframe.layout.layouts import Layout
 from dpframe.mechanisms.choosers import Reach
 from dpframe.mechanisms.thresholds import Threshold
@@ -40,9 +41,11 @@ class Draft:
         self.several = several
         self.rows = bounding.rows if bounding else 1
         self.groups = (bounding.groups or 1) if bounding else 1
-        self.fold = self.rows * self.groups if bounding else None
-        self.rows_are_units = bounding is not None and bounding.rows == 1
-        self.by_units = self.rows > 1 and request.limits.threshold != "rows"
+        self.total = bounding.total if bounding else None
+        self.fold = self.reach.most if bounding else None
+        self.rows_are_units = bounding is not None and bounding.rows == 1 and self.total is None
+        one_row = self.rows == 1 and self.total is None
+        self.by_units = not one_row and request.limits.threshold != "rows"
         self.parts: list[Part] = []
         self.pieces: list[Piece | ChoicePiece] = []
         self.measures: list[Measure] = []
@@ -64,9 +67,14 @@ class Draft:
         self.__dict__.update(other.__dict__)
 
     @property
+    def row_steps(self) -> int:
+        """How many steps a row is in what the engine adds up."""
+        return self.bounding.row_steps if self.bounding else 1
+
+    @property
     def reach(self) -> Reach:
         """How far one unit's rows go."""
-        return Reach(self.policy.replace, self.several, self.rows, self.groups)
+        return Reach(self.policy.replace, self.several, self.rows, self.groups, self.total)
 
     def tally(self, t: Tally) -> int:
         """The place of a tally that the engine is asked for."""
@@ -135,15 +143,21 @@ class Draft:
             if family.kind == "distinct":
                 layout = distinct_layout(start, once=self.policy.unit == family.columns)
             return layout, self.tally(family.tally), family
+        most = MOST_STEPS if self.total is None else WEIGHED_STEPS
         layout, measure = lay_out(
-            family, start, self.types, form=form, missing_cell=missing_cell, fold=self.fold
+            family, start, self.types, form=form, missing_cell=missing_cell, fold=self.fold, most=most
         )
+        layout = layout.weighed(self.row_steps)
         return layout, -1 if measure is None else self.measure(measure), family
 
     def sensitivity(self, layout: Layout) -> tuple[int, int]:
         """(L1, L2 squared) of a layout, in its steps."""
         return layout.move.sensitivity(
-            replace=self.policy.replace, grouped=self.several, rows=self.rows, groups=self.groups
+            replace=self.policy.replace,
+            grouped=self.several,
+            rows=self.rows,
+            groups=self.groups,
+            total=self.total,
         )
 
     def answer(self, group: Sequence[Aggregate], numbers: Mapping[Family, int]) -> None:

@@ -72,8 +72,9 @@ def explain(
     if plan.bounding is not None:
         more = ["more is scaled down"] if plan.measures or not plan.tallies else []
         more += ["of more, rows are kept by salted hash for what is counted by bins"] if plan.tallies else []
-        more += ["groups are chosen by salted hash"] if plan.bounding.groups else []
+        more += ["groups are chosen by salted hash"] if plan.ask(0).chosen or not _together(plan) else []
         lines.append(Line(0, "bounds", f"{bounding_text(plan)}; {', '.join(more)}"))
+        lines += _limits(plan)
     if plan.grouped:
         names = ", ".join(str(c.name) for c in plan.by)
         known = f"{plan.keys.size:,} listed" if plan.keys is not None else "those found with enough in them,"
@@ -97,6 +98,20 @@ def explain(
     if asked_before is not None:
         lines.append(Line(0, "repeat", f"the same question was paid for before: {asked_before}"))
     return Explanation(plan.describe(), lines, forecast)
+
+
+def _together(plan: Plan) -> bool:
+    return plan.bounding is not None and plan.bounding.total is not None
+
+
+def _limits(plan: Plan) -> list[Line]:
+    """What a limit over all groups may cut, and what each of the limits costs in noise."""
+    b, unit = plan.bounding, plan.policy.unit_name
+    if b is None or b.groups is None or b.total is None:
+        return []
+    cut = f"a {unit} with more than {b.total} rows in these groups counts for {b.total}, shared out in proportion"
+    costs = f"noise for {b.total} rows; without max_rows for {b.rows * b.groups:,} ({b.groups} × {b.rows})"
+    return [Line(0, "max_rows", f"{cut}; {costs}")]
 
 
 def _parts(plan: Plan) -> str:

@@ -235,7 +235,7 @@ def fingerprint(plan: Plan) -> str:
         "policy": [plan.policy.neighbors, plan.policy.unit],
         "by": [[str(c.name), c.kind] for c in plan.by],
         "keys": None if plan.keys is None else plan.keys.fingerprint,
-        "bounding": None if plan.bounding is None else [plan.bounding.rows, plan.bounding.groups],
+        "bounding": None if plan.bounding is None else _bounds(plan.bounding),
         "found": [repr(plan.threshold), repr(plan.selection)],
         "measures": [repr(m) for m in plan.measures],
         "pieces": [[p.text, p.measure, p.part, str(p.noise.scale)] for p in plan.pieces],
@@ -258,6 +258,11 @@ def details(plan: Plan) -> Details:
     return Details(fingerprint(plan), json.dumps(sizes), json.dumps(plan.scale if plan.outputs else None))
 
 
+def _bounds(b: Bounding) -> list[int | None]:
+    """Without a limit over all groups as before there was one, so that stored answers are found."""
+    return [b.rows, b.groups] if b.total is None else [b.rows, b.groups, b.total]
+
+
 def _numbers(e: Event) -> list[str]:
     return [str(x) for x in (e.eps, e.delta, e.rho, e.delta_alone)]
 
@@ -269,4 +274,9 @@ def bounding_text(plan: Plan) -> str:
     rows = f"{b.rows} row{'s' if b.rows > 1 else ''}"
     if b.groups is None:
         return f"one {unit}: at most {rows}"
+    if b.total is not None:
+        each = "" if b.rows == b.total else f", {rows} in a group"
+        return (
+            f"one {unit}: at most {b.total} rows in all groups together, in at most {b.groups} groups{each}"
+        )
     return f"one {unit}: at most {b.groups} group{'s' if b.groups > 1 else ''} × {rows}"

@@ -81,7 +81,13 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         )
     rows_matter = not all(a.families(types) == (UNITS,) for a in request.aggregates)
     bounding = make_bounding(
-        request.limits, policy, column, by=[c.name for c in by], keys=keys, rows_matter=rows_matter
+        request.limits,
+        policy,
+        column,
+        by=[c.name for c in by],
+        keys=keys,
+        rows_matter=rows_matter,
+        units_matter=any(about_units),
     )
     if bounding is not None:
         require(source, "units", "A session with a unit")
@@ -159,7 +165,9 @@ class Planner(Draft):
         """
         alone = all(x.chosen for x in self.request.aggregates)
         request = self.request
-        terms = ChoiceTerms(self.types, self.reach, target, request.mechanism, self.fold, request.pure, alone)
+        terms = ChoiceTerms(
+            self.types, self.reach, target, request.mechanism, self.fold, request.pure, alone, self.row_steps
+        )
         selection = a.selection(terms)
         chooser, part = selection.chooser, len(self.parts)
         tally = 0 if selection.tally is None else self.tally(selection.tally)

@@ -116,6 +116,8 @@ class Release(Released, Page, NearNames, Generic[V]):
                 "" if bounding.groups is None else f"{bounding.groups} group{'s' * (bounding.groups > 1)} of "
             )
             counted = f", each counted as at most {groups}{bounding.rows} row{'s' * (bounding.rows > 1)}"
+            if bounding.total is not None:
+                counted += f", {bounding.total} rows in all"
         return f"{self.cost.text()} per {self._plan.policy.unit_name}{counted}"
 
     @property

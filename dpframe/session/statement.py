@@ -259,6 +259,8 @@ def _limits(plan: Plan) -> str:
         if plan.summed or plan.tallies
         else []
     )
+    if plan.bounding.total is not None:
+        most = [f"{plan.bounding.total} rows over all groups together", *most]
     most += [f"{groups} group{'s' * (groups != 1)}"] if groups else []
     return (
         f"of each {plan.policy.unit_name} at most {' and '.join(most)} counted; what was beyond is missing, and no margin"

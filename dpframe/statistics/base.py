@@ -37,6 +37,7 @@ class ChoiceTerms(NamedTuple):
     fold: int | None  # how many rows of one unit may count, when rows are scaled down
     pure: bool  # whether eps alone is what is paid
     alone: bool  # whether nothing is asked beside that gets noise
+    row_steps: int = 1  # how many steps a row is in sums
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dpframe.frames.contract import Measure
 from dpframe.layout.answers import Answer
 from dpframe.layout.choices import Places, Selection
 from dpframe.layout.families import Bounds, sum_layout
-from dpframe.layout.grids import make_axis, make_grid
+from dpframe.layout.grids import MOST_STEPS, WEIGHED_STEPS, make_axis, make_grid
 from dpframe.layout.layouts import Coordinate, Layout
 from dpframe.layout.sensitivity import Move
 from dpframe.layout.tables import Index, Named
@@ -46,7 +46,7 @@ class Scored(Choosing):
         return tuple((c, self.bounds) for c in self.of)
 
     def sums(
-        self, types: Mapping[Hashable, Column], fold: int | None
+        self, types: Mapping[Hashable, Column], fold: int | None, most: int = MOST_STEPS
     ) -> list[tuple[Coordinate, Measure, Layout]]:
         """The sum of every candidate, all on one grid.
 
@@ -58,7 +58,7 @@ class Scored(Choosing):
         out = []
         for c in self.of:
             column = types[c] if whole else replace(types[c], kind="float")
-            grid = make_grid(column, *bounds, sum_alone=True, fold=fold)
+            grid = make_grid(column, *bounds, sum_alone=True, fold=fold, most=most)
             layout, measure = sum_layout(0, grid), Measure((make_axis(c, bounds, grid),), ((0,),))
             (coordinate,) = layout.coordinates
             assert isinstance(coordinate, Coordinate)
@@ -67,10 +67,10 @@ class Scored(Choosing):
 
     def selection(self, terms: ChoiceTerms) -> Selection:
         mechanism_for(self, terms)
-        sums = self.sums(terms.types, terms.fold)
-        layout = sums[0][2]
+        sums = self.sums(terms.types, terms.fold, MOST_STEPS if terms.row_steps == 1 else WEIGHED_STEPS)
+        layout = sums[0][2].weighed(terms.row_steps)
         assert isinstance(layout.move, Move)
-        chooser = best(len(self.of), self.k, layout.move.across, layout.grid.step, terms.reach, terms.target)
+        chooser = best(len(self.of), self.k, layout.move.across, layout.step, terms.reach, terms.target)
         return Selection(chooser, sums=tuple((c, m) for c, m, _ in sums))
 
     def answers(self, layouts: Sequence[Layout]) -> tuple[Answer, ...]:

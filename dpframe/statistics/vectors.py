@@ -91,13 +91,13 @@ class VectorSum(Aggregate):
         return (total, replace(total, kind="vectors")) if self.mean and self.n is None else (total,)
 
     def answers(self, layouts: Sequence[Layout]) -> tuple[Answer, ...]:
-        step, limit = layouts[0].grid.step, self.norm
+        step, limit = layouts[0].step, self.norm
         parts = range(layouts[0].start, layouts[0].start + len(layouts[0].coordinates))
         if not self.mean:
             return tuple(Linear(((i, step),)) for i in parts)
         if self.n is not None:
             return tuple(Linear(((i, step / self.n),), clamp=(-limit, limit)) for i in parts)
-        return tuple(Quotient(i, step, layouts[1].start, limit) for i in parts)
+        return tuple(Quotient(i, step, layouts[1].start, limit, layouts[1].row) for i in parts)
 
     def describe(self) -> str:
         names = list(map(repr, self.of))

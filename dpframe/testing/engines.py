@@ -23,6 +23,7 @@ from dpframe.frames.contract import Ask, Bounding, Counts, Source
 from dpframe.pipeline import _exact
 from dpframe.planning.plan import Plan
 from dpframe.testing.goodness_of_fit import fits
+from dpframe.testing.shared_out import shared_out
 
 SCHEMA: dict[str, Any] = {
     "x": pl.Float64,
@@ -101,7 +102,8 @@ def check_engine(
     Frames of every type, with missing and extreme cells, are asked random questions: every statistic,
     no, listed and unknown keys, no unit, one, and a pair, with and without ``complete_cases=True``. The integers that
     would get noise are compared, one by one, under :func:`canonical_rank`; where incomplete rows are left out, also
-    with those of the frame that has lost them row by row in Python. Then the engine's own choice is tested: 4,000
+    with those of the frame that has lost them row by row in Python, and sums of units, with limits on their rows in a
+    group and over all groups, with what each unit counts for by whole numbers in Python. Then the engine's own choice is tested: 4,000
     units in five groups
     each count in one, and the groups that they get are compared with an even choice, under two salts,
     and between the two (a fair engine fails at most once in 10**9). An engine that refuses units or distinct
@@ -149,6 +151,8 @@ def check_engine(
             raise AssertionError(
                 f"frame {i} of seed {seed}: {plan.describe()} has other integers than on Polars"
             )
+        if plan.bounding is not None and plan.summed and not _shared_as_by_hand(table, plan, exact):
+            raise AssertionError(f"frame {i} of seed {seed}: {plan.describe()} is not shared out as by hand")
         if plan.complete and not same(exact, ask(table, by_hand=True)[1]):
             raise AssertionError(f"frame {i} of seed {seed}: {plan.describe()} is not of the complete rows")
         bounded += many * (plan.bounding is not None)
@@ -194,6 +198,12 @@ def same(a: Counts, b: Counts) -> bool:
     return all(np.array_equal(x, y) for x, y in pairs)
 
 
+def _shared_as_by_hand(frame: pl.DataFrame, plan: Plan, exact: Counts) -> bool:
+    """Whether the sums are those that :func:`shared_out` finds for the same units."""
+    expected = shared_out(dp.frame(frame)._source, plan.ask(0))
+    return expected is None or same(replace(exact, found=None, tallies=()), expected)
+
+
 def _complete_rows(frame: pl.DataFrame, plan: Plan) -> pl.DataFrame:
     """The rows in which nothing that the plan reads is null or NaN, looked at one by one."""
     read = {str(a.column) for a in plan.complete}
@@ -221,6 +231,8 @@ def _question(rng: random.Random, lacks: Collection[str], many: int | None) -> Q
     if unit is not None:
         r = rng.choice((1, 2, 3, 50))
         limits = {"max_groups": rng.choice((1, 2, 100)), "max_rows_per_group": r} if by else {"max_rows": r}
+        if by and rng.random() < 0.5:
+            limits["max_rows"] = rng.choice((1, 2, 3, 5))
     listed = keys is not None or not by
     distinct = listed and "distinct" not in lacks
     asked = [_statistic(rng, listed=listed, distinct=distinct) for _ in range(rng.choice((1, 2, 3)))]

@@ -58,7 +58,7 @@ def test_missing_row_limits_are_asked_for(clicks):
 def test_limits_that_do_not_fit_the_call_are_refused(clicks):
     with dp.Session(eps=1, unit="u") as s:
         grouped = clicks.dp.groupby("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1)
-        refused(s, lambda: grouped.count(eps=0.1, max_rows=1), "max_rows", "max_rows_per_group")
+        refused(s, lambda: grouped.count(eps=0.1, threshold="much"), "threshold")
         refused(s, lambda: clicks.dp.count(eps=0.1, max_rows=1, max_groups=1), "max_groups", "max_rows")
         refused(s, lambda: clicks.dp.count(eps=0.1, max_rows_per_group=1), "max_rows_per_group", "max_rows")
 
@@ -94,10 +94,16 @@ def test_a_wrong_limit_does_not_become_the_sessions_default(clicks, wrong):
 
 def test_the_session_holds_defaults_and_the_call_overrides_them(quiet, clicks):
     with dp.Session(eps=100, unit="u", max_groups=2, max_rows_per_group=3, max_rows=4):
+        grouped = clicks.dp.plan.groupby("g", keys=["a", "b", "c"])
+        assert grouped.count(eps=1).l1 == 4
+        assert grouped.count(eps=1, max_rows=5).l1 == 5
+        assert grouped.count(eps=1, max_rows=7).l1 == 6
+    with dp.Session(eps=100, unit="u", max_groups=2, max_rows_per_group=3):
+        assert clicks.dp.plan.count(eps=1, max_rows=4).l1 == 4
+    with dp.Session(eps=100, unit="u", max_groups=2, max_rows_per_group=3, max_rows=4):
         assert clicks.dp.plan.count(eps=1).l1 == 4
         assert clicks.dp.plan.count(eps=1, max_rows=7).l1 == 7
         grouped = clicks.dp.plan.groupby("g", keys=["a", "b", "c"])
-        assert grouped.count(eps=1).l1 == 6
         assert grouped.count(eps=1, max_groups=1).l1 == 3
         assert grouped.count(eps=1, max_rows_per_group=1).l1 == 2
 

@@ -14,7 +14,7 @@ from many_rows import bound_plan, by_part, frame_of, many_units
 
 import dpframe as dp
 from dpframe.engine.scaling import scaled
-from dpframe.frames.contract import Axis, Measure
+from dpframe.frames.contract import Axis, Bounding, Measure
 
 # ---- scaled down, not sampled ----
 
@@ -44,7 +44,7 @@ def test_scaling_down_is_the_nearest_integer_to_the_share_also_of_huge_sums():
     )
     for most in (1, 2, 3, 7, 1000, 2**20, 2**24):
         measures = (Measure((Axis("x", 0.0, 1.0, 1.0, 0, 1),), ((0,),)),)
-        got = scaled(pl, table.lazy(), measures, most, floordiv).collect()
+        got = scaled(pl, table.lazy(), measures, ["u"], Bounding(("u",), most, None), floordiv).collect()
         assert got["n"].to_list() == [min(c + 1, most) for c, _ in rows]
         assert got["c0"].to_list() == [min(c, most) for c, _ in rows]
         assert got["t0_0"].to_list() == [nearest(c, t, min(c, most)) for c, t in rows]
