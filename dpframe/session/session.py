@@ -65,7 +65,7 @@ class Session(Current, Reported, Uncopied, Page, NearNames):
         The scope of the ledger that this session charges, where it was declared with scopes or a window.
     max_groups, max_rows_per_group, max_rows : int, optional
         Defaults for the calls of a session with a unit: in how many groups a unit may count, and for
-        how many rows in each group, or ungrouped.
+        how many rows in each group, and in all (over all groups together, or ungrouped).
     strict : bool
         Refuse lazy frames whose plan has steps that are not known to be row by row: joins, windows, group_by
         (unless its keys hold the unit), sorting, slices, Python functions. An eager frame's past can't be seen,

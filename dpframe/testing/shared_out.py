@@ -25,7 +25,7 @@ def shared_out(source: Source, ask: Ask) -> Counts | None:
     raw = source.aggregate(
         replace(ask, by=(*units, *ask.by), keys=None, bounding=None, tallies=(), found=None)
     )
-    listed = None if ask.keys is None else _listed(ask)
+    listed = _listed(ask)
     of_unit: dict[Key, dict[Key, int]] = defaultdict(dict)
     for i, line in enumerate(raw.found.iter_rows()):
         unit, key = line[: len(units)], line[len(units) :]
@@ -86,8 +86,12 @@ def _within(x: int, product: tuple[int, ...], m: Measure, sums: list[int], kept:
     return min([max(x, low), *halves])
 
 
-def _listed(ask: Ask) -> dict[Key, None]:
-    assert ask.keys is not None
+def _listed(ask: Ask) -> dict[Key, None] | None:
+    """The keys of the groups, if it is known which there are."""
+    if not ask.by:
+        return {(): None}
+    if ask.keys is None:
+        return None
     return dict.fromkeys(zip(*(c.engine.to_list() for c in ask.keys.columns)))
 
 

@@ -9,8 +9,8 @@ NOISE_FAULTS = (
     Fault(
         "half the sensitivity",
         "layout/sensitivity.py",
-        "        m = rows * self.far\n        if not replace:",
-        "        m = max(1, rows * self.far // 2)\n        if not replace:",
+        "far, l1, square = self.far, unit.most, unit.squares",
+        "far, l1, square = max(1, self.far // 2), unit.most, unit.squares",
         MOVE,
     ),
     Fault(
@@ -23,8 +23,8 @@ NOISE_FAULTS = (
     Fault(
         "a replaced row moves one group, not two",
         "layout/sensitivity.py",
-        "        if self.cells:\n            return 2 * groups * m, 2 * groups * m * m",
-        "        if self.cells:\n            return groups * m, groups * m * m",
+        "            return 2 * far * l1, 2 * far**2 * square",
+        "            return far * l1, far**2 * square",
         MOVE,
     ),
     Fault(
@@ -133,8 +133,8 @@ NOISE_FAULTS = (
     Fault(
         "a replaced vector moves a sum by its length only",
         "layout/sensitivity.py",
-        "        m = rows * self.reach * (2 if replace else 1)\n        l1 =",
-        "        m = rows * self.reach\n        l1 =",
+        "total=total), self.reach * (2 if replace else 1)",
+        "total=total), self.reach",
         ("unit/statistics/test_vectors.py",),
     ),
     Fault(
@@ -320,8 +320,8 @@ NOISE_FAULTS = (
     Fault(
         "the row law forgets that a replaced row does both",
         "mechanisms/row.py",
-        "moved = reach.rows * reach.groups * (2 if reach.replace else 1)",
-        "moved = reach.rows * reach.groups",
+        "moved = reach.most * (2 if reach.replace else 1)",
+        "moved = reach.most",
         ("unit/mechanisms/test_row.py",),
     ),
     Fault(
@@ -353,8 +353,8 @@ NOISE_FAULTS = (
     Fault(
         "a rank's levels do not share eps",
         "mechanisms/ranks.py",
-        "base = eps / (twice * levels * reach.rows * reach.groups)",
-        "base = eps / (twice * reach.rows * reach.groups)",
+        "base = eps / (twice * levels * reach.most)",
+        "base = eps / (twice * reach.most)",
         ("unit/statistics/test_quantiles.py::test_levels_share_eps", "unit/statistics/test_quantiles.py"),
     ),
     Fault(
