@@ -20,6 +20,10 @@ from dpframe.frames.keys import KeyTable
 E = TypeVar("E")
 STREAM_FROM = 100_000  # rows; below it the in-memory engine starts faster
 
+# Seconds from 1970 on that are a duration or an instant of Polars: 64 bits of milliseconds, and a calendar of 262,000
+# years, beyond which nothing can be printed.
+_MOST_SECONDS = {"duration": (2**63 - 1) // 1000, "datetime": 8 * 10**12}
+
 
 def streams(height: int | None) -> bool:
     """Whether a frame of so many rows (None: unknown) is streamed."""
@@ -41,9 +45,16 @@ def _key(x: pl.Expr, c: Column, keys: KeyTable | None, i: int) -> pl.Expr:
 
 
 def restore(s: pl.Series, c: Column) -> pl.Series:
+    """Keys that leave, in the frame's own type. Times in whole seconds are milliseconds, which Polars has; where one
+    of them lies beyond what Polars can hold and print, all stay the integers they are, seconds since 1970.
+
+    Privacy: ``s`` are listed keys, or those that passed the threshold; so its type tells nothing more.
+    """
     if isinstance(c.native, Ticks):
-        exact = (s.cast(pl.Int128) * pl.Series([1000], dtype=pl.Int128)).cast(pl.Int64, strict=False)
-        return exact.cast(
+        most = _MOST_SECONDS[c.kind]
+        if not s.is_between(-most, most).all():
+            return s
+        return (s * 1000).cast(
             pl.Duration("ms") if c.kind == "duration" else pl.Datetime("ms", c.native.time_zone)
         )
     dtype = pl.String if c.native == pl.Categorical else c.native

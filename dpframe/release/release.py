@@ -328,7 +328,12 @@ def table_bytes(table: pl.DataFrame, path: str, facts: str | None = None) -> byt
     if path.endswith(".parquet"):
         table.write_parquet(content, metadata=None if facts is None else {"dpframe": facts})
     else:
-        table.with_columns(cs.duration().dt.to_string("iso")).write_csv(content)
+        try:
+            table.with_columns(cs.duration().dt.to_string("iso")).write_csv(content)
+        except pl.exceptions.PanicException:  # of an instant beyond its calendar
+            raise InputError(
+                "A key of this release lies beyond the years that text can say (about 262,000). Hint: a .parquet file"
+            ) from None
     return content.getvalue()
 
 

@@ -237,6 +237,26 @@ def test_found_keys_come_back_once_each(name):
     assert all(c % 60 == 0 for c in counts)
 
 
+@pytest.mark.parametrize("far", [(2**62, -(2**62), 10**17, -(10**17)), (10**14,), ()])
+@pytest.mark.parametrize(
+    "dtype", [pa.timestamp("s"), pa.timestamp("s", "UTC"), pa.duration("s")], ids=lambda t: str(t)
+)
+def test_found_times_in_seconds_come_back_as_they_are(dtype, far):
+    """As milliseconds, or all as whole seconds where one lies beyond what Polars can hold and print; never as null."""
+    cells = [0, 5, None, *far]
+    table = pa.table({"k": pa.array(cells * 20, dtype)})
+    plain = all(abs(c) < (2**53 if pa.types.is_duration(dtype) else 8 * 10**12) for c in far)
+    with dp.Session(eps=10**9, delta=0.9) as s:
+        d = dp.frame(table)
+        d.top_k("k", 1, eps=10**6, delta=1e-3)
+        d.groupby("k").keys(eps=10**6, delta=1e-3)
+        got = d.groupby("k").count(eps=10**6, delta=1e-3)
+        assert repr(s.last)
+    k = got["k"]
+    assert k.dtype == (pl.Int64 if not plain else pl.Duration if pa.types.is_duration(dtype) else pl.Datetime)
+    assert dict(zip(k.to_physical() // (1000 if plain else 1), got["count"])) == dict.fromkeys(cells, 20)
+
+
 @pytest.mark.parametrize("missing", [[], [None]])
 def test_large_integer_keys_go_out_as_they_came_in(missing):
     keys = [2**53, 2**53 + 1, 2**63 - 1]

@@ -52,6 +52,18 @@ def test_keys_of_every_type_are_written_with_their_types_beside_them(kind, endin
     assert sorted(os.listdir(tmp_path)) == [f"t.{ending}", f"t.{ending}.json"]
 
 
+def test_an_instant_that_no_text_can_say_is_refused_by_csv_alone(tmp_path):
+    """Polars panics beyond its calendar; that leaves no file, old ones stay."""
+    frame = pl.DataFrame({"k": pl.Series([2**62, 0] * 50).cast(pl.Datetime("ms"))})
+    with dp.Session(eps=10**7, delta=0.1) as s:
+        frame.dp.groupby("k").count(eps=10**6, delta=1e-6)
+        with pytest.raises(dp.InputError, match=r"beyond the years that text can say .* \.parquet"):
+            s.last.write(tmp_path / "t.csv")
+        assert not os.listdir(tmp_path)
+        s.last.write(tmp_path / "t.parquet")
+    assert set(pl.read_parquet(tmp_path / "t.parquet")["k"].to_physical()) == {2**62, 0}
+
+
 @pytest.mark.parametrize("fails", ["bytes", "second rename", "first rename", "disk"])
 @pytest.mark.parametrize("old", [True, False])
 def test_both_files_are_new_or_both_are_as_before(fails, old, tmp_path, monkeypatch):
