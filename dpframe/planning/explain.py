@@ -115,9 +115,14 @@ def _limits(plan: Plan) -> list[Line]:
 
 
 def _parts(plan: Plan) -> str:
-    """What the parts are: draws that several columns share, columns, rows, or the units that a threshold counts."""
-    names = {"units": f"number of {plan.policy.unit_name}, for the threshold", "rows": "number of rows"}
-    alone = [names.get(p.layout.kind, str(p.column)) for p in plan.parts if p.draw is None]
+    """What the parts are: draws that several columns share, columns, rows, or units; and what a threshold counts."""
+    names = {"units": f"number of {plan.policy.unit_name}", "rows": "number of rows"}
+    compared = {plan.pieces[i].part for i in (plan.threshold.coordinates if plan.threshold else ())}
+    alone = [
+        names.get(p.layout.kind, str(p.column)) + (", for the threshold" if i in compared else "")
+        for i, p in enumerate(plan.parts)
+        if p.draw is None
+    ]
     return "; ".join([*_draws(plan), *alone])
 
 
