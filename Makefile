@@ -54,10 +54,11 @@ audit-ledger: .venv/ready
 planted: .venv/ready
 	PYTHONPATH=tests .venv/bin/python -m planted --jobs 2
 
-# 2,000 generated frames on every engine, compared with Polars integer by integer, and a cluster that
+# 2,000 generated frames (or FRAMES=200) on every engine, compared with Polars integer by integer, and a cluster that
 # loses an executor (Spark needs Java 17).
+FRAMES ?= 2000
 audit-engines: .venv/ready
-	DPFRAME_AUDIT=1 .venv/bin/python -m pytest -v tests/unit/engine/test_engines.py tests/unit/engine/test_engine_boundary.py tests/unit/engine/test_dask.py
+	DPFRAME_AUDIT=1 DPFRAME_FRAMES=$(FRAMES) .venv/bin/python -m pytest -v tests/unit/engine/test_engines.py tests/unit/engine/test_engine_boundary.py tests/unit/engine/test_dask.py
 
 # A virtual environment is ready when its mark is newer than pyproject.toml.
 .venv-demo/ready: pyproject.toml

@@ -8,6 +8,9 @@ import random
 from collections import defaultdict
 
 AUDIT = os.environ.get("DPFRAME_AUDIT", "") not in ("", "0")
+FRAMES = (
+    int(os.environ.get("DPFRAME_FRAMES", "2000")) if AUDIT else 10
+)  # generated ones that each engine is asked about
 
 
 def covering(runs: list[dict[str, object]], strength: int) -> list[bool]:

@@ -7,7 +7,7 @@ import pickle
 import pandas as pd
 import polars as pl
 import pytest
-from sizes import AUDIT
+from sizes import FRAMES
 
 import dpframe as dp
 from dpframe.testing.engines import check_engine
@@ -53,10 +53,9 @@ def ask(frame):
 
 
 def test_conformance():
-    frames = 2000 if AUDIT else 10
-    sizes = iter([1, 2, 3, 20] * frames)
-    got = check_engine(lambda frame: make(frame, next(sizes)), frames=frames)
-    assert got.frames == frames
+    sizes = iter([1, 2, 3, 20] * FRAMES)
+    got = check_engine(lambda frame: make(frame, next(sizes)), frames=FRAMES)
+    assert got.frames == FRAMES
     assert got.bounded == 0
     assert set(got.statistics) >= {"count", "clip_sum", "clip_mean"}
     assert "n_unique" not in got.statistics

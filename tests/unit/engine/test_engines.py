@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 from databases import TABLE
-from sizes import AUDIT
+from sizes import AUDIT, FRAMES
 
 import dpframe as dp
 from dpframe.engine.polars import PolarsSource
@@ -29,11 +29,10 @@ pytestmark = pytest.mark.usefixtures("quiet")
 
 def test_conformance(engine):
     name, make = engine
-    frames = 2000 if AUDIT else 10
-    got = check_engine(make, frames=frames, together=(25 if AUDIT else 5) if name == "spark" else 1)
-    assert got.frames == frames
-    assert frames // 3 <= got.bounded <= frames
-    assert 0 < got.complete < frames
+    got = check_engine(make, frames=FRAMES, together=(25 if AUDIT else 5) if name == "spark" else 1)
+    assert got.frames == FRAMES
+    assert FRAMES // 3 <= got.bounded <= FRAMES
+    assert 0 < got.complete < FRAMES
 
 
 def test_answers_are_polars_frames_with_the_types_of_the_table(make, no_noise):
