@@ -23,7 +23,7 @@ CALLS = {
     "max_rows_grouped": (
         lambda df: df.dp.groupby("city", keys=["a"]).count(eps=1, max_rows=2),
         Wrong,
-        ["max_rows=", "max_rows_per_group="],
+        ["max_rows=", "unit='user_id'"],
     ),
     "max_groups_half": (
         lambda df: df.dp.groupby("city", keys=["a"], max_groups=0.5).count(eps=1),
