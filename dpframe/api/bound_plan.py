@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, Generic, cast
 
@@ -28,6 +28,7 @@ from dpframe.session.forecast import forecast
 from dpframe.session.payer import answer_to, current, stored_answer, terms_of
 from dpframe.session.session import Session
 from dpframe.statistics.base import Aggregate, post_processing
+from dpframe.statistics.table import STATISTICS
 
 
 class BoundPlan(NearNames, Generic[V]):
@@ -207,9 +208,7 @@ def bind(
             f" chooses by; {mechanism!r} was named.",
             hint="leave one out",
         )
-    after = post_processing(options.get("nonnegative"), options.get("round"))
-    if after:
-        aggregates = tuple(replace(a, **after) for a in aggregates)
+    aggregates = _after(aggregates, post_processing(options.get("nonnegative"), options.get("round")))
     complete = options.get("complete_cases")
     if complete is not None:
         check_flag("complete_cases", complete)
@@ -277,12 +276,33 @@ def _recorded(session: Session | None, request_id: str | None, source: Source) -
         return None
 
 
+def _after(aggregates: tuple[Aggregate, ...], options: Mapping[str, Any]) -> tuple[Aggregate, ...]:
+    """What comes after the noise, given to the questions whose functions take it; InputError where none does."""
+    for name, value in options.items():
+        takes = [a.verb not in STATISTICS or name in STATISTICS[a.verb].after for a in aggregates]
+        if aggregates and value is not False and not any(takes):
+            raise InputError(
+                Arg(name, value),
+                f" is about numbers that may be changed so; the answer of {aggregates[0].describe()} is left as it is.",
+                hint="leave it out",
+            )
+        aggregates = tuple(replace(a, **{name: value}) if t else a for a, t in zip(aggregates, takes))
+    return aggregates
+
+
 def _check_used(options: Options, plan: Plan) -> None:
     """InputError for an option that the question would not use, though its verb takes it."""
-    if options.get("loss") is not None and all(isinstance(p, ChoicePiece) for p in plan.pieces):
+    choice = bool(plan.pieces) and all(isinstance(p, ChoicePiece) for p in plan.pieces)
+    for name, what in (("loss", "is what noise is chosen by"), ("delta", "lets Gaussian noise be used")):
+        if options.get(name) and choice and plan.selection is None:
+            raise InputError(
+                Arg(name), f" {what}, and {plan.describe()} has a choice in its place.", hint="leave it out"
+            )
+    units = [q.verb in STATISTICS and STATISTICS[q.verb].of_units for q in plan.questions]
+    if options.get("max_rows") is not None and units and all(units) and not plan.grouped:
         raise InputError(
-            Arg("loss"),
-            f" is what noise is chosen by, and {plan.describe()} has a choice in its place.",
+            Arg("max_rows"),
+            f" says for how many rows a unit counts, and in {plan.describe()} it counts once.",
             hint="leave it out",
         )
     if options.get("threshold") is not None and (plan.threshold is None or plan.bounding is None):

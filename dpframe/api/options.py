@@ -24,13 +24,15 @@ class Options(TypedDict, total=False):
     eps : number, or dict of output name -> number
         Epsilon of the call. Exactly one of ``eps``, ``rho`` and ``error`` is given.
     delta : number
-        Beside ``eps``: lets Gaussian noise be used; charged only if it is.
+        Beside ``eps``: lets Gaussian noise be used; charged only if it is. Choices (``median``, ``select``, ...)
+        without sums beside them have no noise, and refuse it unless it pays for groups that are found.
     rho : number
         zCDP cost of the call.
     error : number
         The wanted half-width of the 95 % interval, in the answer's unit; eps follows.
     rows : number
-        Beside ``error``: a public guess of the number of rows, where the error depends on it.
+        A public guess of the number of rows, where the error depends on it: ``error`` is planned for it, and
+        ``plan.error`` and ``explain`` tell the error at it. It changes no answer that is asked with ``eps`` or ``rho``.
     relative_to : number
         Makes ``error`` a fraction of this expected answer.
     mechanism : str
@@ -55,9 +57,9 @@ class Options(TypedDict, total=False):
     ci : float
         Adds ``<output>_moe`` columns: half-widths at this level. On scalars, the level that ``repr`` shows.
     nonnegative : bool
-        Raise negative answers to zero, after the noise.
+        Raise negative answers to zero, after the noise; of the questions that take it themselves.
     round : int
-        Round answers to this many decimals, after the noise.
+        Round answers to this many decimals, after the noise; of the questions that take it themselves.
     complete_cases : bool
         Leave out rows that lack a value of *any* answer of the call (weights, both columns of a covariance, parts
         of a vector, columns of ``count(x)``, histograms and choices; not the keys, not the unit) from all of them. A

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.accounting.events import Number
-from dpframe.errors import Arg, Call, InputError, exactly
+from dpframe.errors import Call, InputError, exactly
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer
 from dpframe.layout.families import Bounds, Family
@@ -30,12 +30,6 @@ class Ols(Aggregate):
 
     x: tuple[Hashable, ...] = ()
     each: tuple[Bounds | None, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.nonnegative:
-            raise InputError(
-                "ols: ", Arg("nonnegative", True), " would cut slopes at zero.", hint="leave nonnegative out"
-            )
 
     @property
     def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
@@ -138,8 +132,8 @@ def ols(
     Raises
     ------
     InputError
-        For no regressors, more than 20, one that is the response, is listed twice or is called "intercept"; for
-        ``nonnegative=True``; beside other questions; for bounds that do not fit the columns.
+        For no regressors, more than 20, one that is the response, is listed twice or is called "intercept"; beside
+        other questions; for bounds that do not fit the columns.
 
     Notes
     -----

@@ -86,6 +86,11 @@ class Statistic:
         all_of_them = inspect.signature(self.ask).parameters
         return {k: p for k, p in all_of_them.items() if k not in AFTER}
 
+    @property
+    def after(self) -> frozenset[str]:
+        """Which of ``nonnegative`` and ``round`` its answer can be given to."""
+        return frozenset(AFTER[1:]).intersection(inspect.signature(self.ask).parameters)
+
 
 def question(
     *,
