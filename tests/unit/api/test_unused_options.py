@@ -42,6 +42,7 @@ HARMLESS = {
     "rows": STATISTICS,
     "complete_cases": {"count", "count_units", "ols"},
     "max_rows_per_group": {"count_units"},
+    "max_rows": {"count_units"},
 }
 
 
@@ -105,3 +106,10 @@ def test_among_several_questions_those_are_given_an_option_that_take_it():
             s=dp.clip_sum("low", bounds=(-4, 0)), b=dp.bounds("low"), eps=10**6, nonnegative=True, round=-1
         )
     assert got.row(0, named=True) == {"s": 0.0, "b_low": -4.0, "b_high": -2.0}
+
+
+def test_a_unit_counts_once_however_many_rows_it_has():
+    with dp.Session(eps=1, unit="u") as s:
+        with pytest.raises(dp.InputError, match="^max_rows= says .* it counts once. Hint: leave it out"):
+            FRAME.dp.count_units(eps=1, max_rows=3)
+        assert s.spent == 0
