@@ -110,6 +110,6 @@ def test_among_several_questions_those_are_given_an_option_that_take_it():
 
 def test_a_unit_counts_once_however_many_rows_it_has():
     with dp.Session(eps=1, unit="u") as s:
-        with pytest.raises(dp.InputError, match="^max_rows= says .* it counts once. Hint: leave it out"):
+        with pytest.raises(dp.InputError, match=r"^max_rows= says .* it counts once. Hint: leave it out"):
             FRAME.dp.count_units(eps=1, max_rows=3)
         assert s.spent == 0
