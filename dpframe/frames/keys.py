@@ -7,6 +7,7 @@ so a Series, array, Index or frame is refused unless wrapped in :func:`public`.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import hashlib
 import math
@@ -193,6 +194,26 @@ def _too_many(what: str, n: int) -> InputError:
     )
 
 
+def _cells(values: pl.Series) -> list[Any]:
+    """Its cells as Python has them; times that Python has not, or not exactly, as those of NumPy and pandas."""
+    if values.dtype not in (pl.Date, pl.Datetime, pl.Duration):
+        return values.to_list()
+    odd = (pl.exceptions.PanicException, pl.exceptions.PolarsError, OverflowError, ValueError)
+    with contextlib.suppress(*odd):
+        held = values.to_list()
+        if pl.Series(held, dtype=values.dtype).equals(values):
+            return held
+    if values.dtype == pl.Date:
+        raise InputError(
+            Arg("keys"),
+            " hold a day beyond the years 1 to 9999, which Python has not.",
+            hint=Arg("keys", [Call("datetime.date", 2026, 1, 31)]),
+        )
+    zone = getattr(values.dtype, "time_zone", None)
+    exact = [None if np.isnat(v) else v for v in values.to_numpy()]
+    return [v if v is None or zone is None else pd.Timestamp(v, tz="UTC").tz_convert(zone) for v in exact]
+
+
 def _unwrap(by: tuple[Hashable, ...], values: Any) -> list[Sequence[Any]]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable | pl.LazyFrame):
         raise InputError(
@@ -217,7 +238,7 @@ def _unwrap(by: tuple[Hashable, ...], values: Any) -> list[Sequence[Any]]:
     if isinstance(values, pd.MultiIndex):
         return [list(values.get_level_values(i)) for i in range(len(by))]
     if isinstance(values, pl.Series):
-        return [values.to_list()]
+        return [_cells(values)]
     if isinstance(values, np.ndarray):
         return [list(values)] if values.dtype.kind in "Mm" else [values.tolist()]
     return [list(values)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import dpframe as dp
@@ -86,3 +87,81 @@ def test_extreme_cells_are_clipped(name):
         assert df.dp.clip_sum("c", bounds=(-3, 3), eps=EPS) == pytest.approx(right, abs=0.5)
         assert df.dp.clip_mean("c", bounds=(-3, 3), eps=EPS) == pytest.approx(right / 4 / TIMES, abs=0.01)
         assert -3 <= df.dp.median("c", bounds=(-3, 3), eps=EPS) <= 3
+
+
+NO_ARROW = ("objects", "polars int128")
+PLAIN_SECONDS = ("numpy datetime64[s]", "numpy timedelta64[s]")  # as found they are pandas', and listed so
+
+
+@pytest.mark.parametrize("name", [n for n in CELLS if n not in NO_ARROW])
+@pytest.mark.parametrize("arrow", [False, True])
+def test_found_keys_are_listed_again(name, arrow):
+    """Exactly, down to nanoseconds; or they are refused from the list alone, before the charge."""
+    df = frame(name)
+    if arrow:
+        df = df.to_arrow() if isinstance(df, pl.DataFrame) else pa.Table.from_pandas(df)
+    with dp.Session(eps=100 * EPS, delta=1e-3) as s:
+        d = dp.frame(df)
+        keys = dp.public(d.groupby("c").keys(eps=EPS, delta=1e-6)["c"])
+        spent = s.spent
+        if name == "polars date" or (arrow and name in PLAIN_SECONDS):
+            with pytest.raises(dp.InputError):
+                d.groupby("c", keys=keys).count(eps=EPS)
+            assert s.spent == spent
+            return
+        counts = d.groupby("c", keys=keys).count(eps=EPS)["count"]
+        assert [round(n) for n in counts] == [TIMES] * 4
+        assert len(set(d.top_k("c", 4, candidates=keys, eps=EPS)["rank"])) == 4
+
+
+@pytest.mark.parametrize("name", [n for n in NUMBERS if n not in NO_ARROW])
+@pytest.mark.parametrize("arrow", [False, True])
+def test_extreme_cells_are_ranked_and_binned(name, arrow):
+    df, cells = frame(name), [float(v) for v in CELLS[name].to_list()]
+    if arrow:
+        df = df.to_arrow() if isinstance(df, pl.DataFrame) else pa.Table.from_pandas(df)
+    right = [
+        sum(test(v) for v in cells) * TIMES
+        for test in (lambda v: v < -3, lambda v: -3 <= v <= 2, lambda v: v > 2)
+    ]
+    with dp.Session(eps=100 * EPS):
+        got = dp.frame(df).histogram("c", edges=[-3, 2], eps=EPS)
+        assert [round(n) for n in got["count"]][:3] == right
+        assert sum(round(n) for n in got["count"]) == 4 * TIMES
+        for q, at in ((0.01, min(cells)), (0.99, max(cells))):
+            assert dp.frame(df).quantile("c", q, candidates=[-3, 0, 3], eps=EPS) == max(
+                -3, min(3, round(at)) if abs(at) < 9 else 3 if at > 0 else -3
+            )
+
+
+ODD_FLOATS = [float("nan"), -0.0, 0.0, 1.5, None]
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("kind", ["polars", "lazy", "arrow", "pandas", "pandas of arrow"])
+def test_nan_is_missing_and_both_zeros_are_one(kind, bits):
+    """As key, listed and found, as unit, in n_unique, as candidates and as values."""
+    whole = pl.DataFrame({"c": pl.Series(ODD_FLOATS * 20, dtype=pl.Float32 if bits == 32 else pl.Float64)})
+    table = {
+        "polars": whole,
+        "lazy": whole.lazy(),
+        "arrow": whole.to_arrow(),
+        "pandas": pd.DataFrame(
+            {"c": np.array([np.nan if v is None else v for v in ODD_FLOATS * 20], f"float{bits}")}
+        ),
+        "pandas of arrow": whole.to_arrow().to_pandas(types_mapper=pd.ArrowDtype),
+    }[kind]
+    with dp.Session(eps=100 * EPS, delta=1e-3):
+        d = dp.frame(table)
+        assert d.n_unique("c", eps=EPS) == 2
+        assert list(d.groupby("c", keys=[0.0, 1.5, None]).count(eps=EPS)["count"]) == [40, 20, 40]
+        found = d.groupby("c").count(eps=EPS, delta=1e-6)
+        assert sorted(found["count"]) == [20, 40, 40]
+        assert d.count("c", eps=EPS) == 60
+        assert list(d.top_k("c", 2, candidates=[1.5, 0.0], eps=EPS)["c"]) == [0.0, 1.5]
+        assert list(d.histogram("c", edges=[0, 1, 2], eps=EPS)["count"])[1:3] == [40, 20]
+        assert d.clip_sum("c", bounds=(-3, 3), eps=EPS) == pytest.approx(30, abs=0.01)
+        assert d.median("c", candidates=[-1, 0, 1.5], eps=EPS) == 0
+    with dp.Session(eps=100 * EPS, unit="c", max_rows=100):
+        assert dp.frame(table).count_units(eps=EPS) == 2
+        assert dp.frame(table).count(eps=EPS) == 60
