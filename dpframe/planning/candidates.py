@@ -44,12 +44,10 @@ def add_sums(draft: Draft, group: Sequence[Aggregate], target: Target, *, thresh
 
     Privacy: the rule reads questions, types and the policy, nothing else.
     """
+    if draft.total is not None and draft.request.mechanism != "row":
+        add_split(draft, group, target, thresholded=thresholded)
+        return
     cut = None
-    if draft.request.mechanism == "row" and draft.total is not None:
-        raise MechanismError(
-            "mechanism='row' makes one draw for whole rows, and with max_rows over groups units count for parts of rows.",
-            hint="mechanism='laplace', or max_groups and max_rows_per_group",
-        )
     if draft.request.mechanism == "row":
         cut = forced(draft, needs(draft, group, thresholded))
     if cut is None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpframe.accounting.events import Event, compose
+from dpframe.errors import MechanismError
 from dpframe.layout.answers import Linear
 from dpframe.layout.families import UNITS, Family, lay_out, present_layout, rows_layout
 from dpframe.layout.grids import MOST_STEPS
@@ -110,6 +111,13 @@ def add_runs(
     are eps-DP, and eps*tanh(eps/2p)-zCDP. A run is of sums that the engine adds up in one pass: what is tallied, which is read
     again, has parts of its own. The number of rows that a run draws costs nothing more: it is part of the vector.
     """
+    if (
+        draft.total is not None
+    ):  # what the engine adds up is then in steps of a row, and a draw is for whole rows
+        raise MechanismError(
+            "mechanism='row' makes one draw for whole rows, and with max_rows over groups units count for parts of rows.",
+            hint="mechanism='laplace', or max_groups and max_rows_per_group",
+        )
     needed, p = needs(draft, group, thresholded), cut.draws
     by_rows = thresholded and not draft.by_units
     runs = [
