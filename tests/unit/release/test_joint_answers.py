@@ -1,6 +1,6 @@
 """Answers from integers of one draw: intervals cover, standard deviations are right, alone and against each other.
 
-Wrong by chance below 1e-9: binomial bounds at 1e-12 a comparison (some hundreds), or a bound of more than seven standard errors.
+Wrong by chance below 1e-9: binomial bounds at 1e-12 a comparison (some hundreds), and spreads of a fixed stream of bits.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dpframe.mechanisms.row import Block
 from dpframe.release.release import Release
 
 pytestmark = pytest.mark.usefixtures("quiet")
+pytestmark = pytest.mark.usefixtures("fixed_draws")  # spreads have no exact tail
 ALARM = 1e-12
 MEANS = {
     "complete": [Block(FINE)] * 5,
