@@ -50,6 +50,8 @@ def add_sums(draft: Draft, group: Sequence[Aggregate], target: Target, *, thresh
     cut = None
     if draft.request.mechanism == "row":
         cut = forced(draft, needs(draft, group, thresholded))
+    elif draft.request.mechanism == draft.request.auto == "auto" and target.rho is None:
+        cut = _best(draft, group, target, thresholded)
     if cut is None:
         add_split(draft, group, target, thresholded=thresholded)
     else:
