@@ -42,6 +42,7 @@ from dpframe.noise.strips import LARGEST_SCALE, SMALLEST_SCALE
 RATIOS = tuple(2.0 ** (-i / 8) for i in range(1, 65))  # r/K, of which one is taken
 _HALF = 0.5  # r/K at small eps
 _SMOOTH = 4  # rows of B from which on the law is as at any larger B, scaled
+_EVEN = 1  # the same of several blocks, nearly: what a bound gains by another r (3 % at most), the middle loses
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +221,10 @@ def best_ratio(blocks: tuple[Cells, ...], scale: Fraction) -> float:
     """Of 64 values of r/K (every fourth, then those around the best) the one with the least sum of squared RMSEs of means at their bounds (share 1).
 
     Values at which a mean in the middle is more than 5 % worse than by separate draws, and shapes that can't be drawn, are
-    left out. For a B of 4 rows and more, and where no fine block has a single cell, it is 1/2.
+    left out. For a B of 4 rows and more (of several blocks, 1 row), and where no fine block has a single cell, it is 1/2.
     """
     fine = [j for j, b in enumerate(blocks) if b.steps > 1 and b.m == 1]
-    if scale >= _SMOOTH or not fine:
+    if scale >= (_SMOOTH if len(blocks) == 1 else _EVEN) or not fine:
         return _HALF
 
     @lru_cache(maxsize=64)
