@@ -8,8 +8,7 @@ from row_law import gauge
 
 import dpframe as dp
 from dpframe.engine.opening import as_source
-from dpframe.mechanisms.joint import Share
-from dpframe.mechanisms.row import RowNoise
+from dpframe.mechanisms.joint import Joint, Share
 from dpframe.noise.row_shape import Cells
 from dpframe.pipeline import _exact
 
@@ -23,10 +22,10 @@ def total(c, low=0, high=100):
 
 
 def draws_of(plan):
-    """The pieces of each row law's draw, by its number."""
+    """The pieces of each joint draw, by its number."""
     out = {}
     for i, p in enumerate(plan.pieces):
-        if isinstance(p.noise, Share) and isinstance(p.noise.joint, RowNoise):
+        if isinstance(p.noise, Share) and isinstance(p.noise.joint, Joint):
             out.setdefault(p.noise.number, []).append(i)
     return out
 

@@ -27,6 +27,7 @@ from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
+import numpy.typing as npt
 
 from dpframe.accounting.events import Event
 from dpframe.errors import MechanismError
@@ -38,6 +39,7 @@ from dpframe.mechanisms.row import Block
 from dpframe.noise.source import words
 from dpframe.noise.strips import LARGEST_SCALE, SMALLEST_SCALE
 
+_FINE = 1 << 10  # steps from which a rounding to one of them is nothing
 _KAPPA = 1 << 10  # kappa is a multiple of 1/1024
 _UNIT = Fraction(1 << 20)  # lam and beta are multiples of 2**-20
 
@@ -122,12 +124,18 @@ class LinearGaussian(Joint):
         return np.asarray(self._mixing @ np.diag(self._variances) @ self._mixing.T)
 
     def halfwidth(self, form: Form, level: float) -> float:
-        """A w with P(\\|form\\| <= w) >= level: of the rows alone from their own law, else what is Gaussian at its quantile
-        and every rounding at its largest."""
+        """A w with P(\\|form\\| <= w) >= level: of the rows alone from their own law, else see :meth:`_normal`."""
         f = np.asarray(form)
         if self.known(form):
             return float(abs(f[0]) * self._rows.interval(level))
-        return NormalDist().inv_cdf((1 + level) / 2) * self._smooth(f) + self._most(f)
+        quantile = NormalDist().inv_cdf((1 + level) / 2)
+        if (
+            np.count_nonzero(f) == 1 and self._even(f).all()
+        ):  # whole numbers are within w where what they were rounded from is within w + 1/2
+            unit = float(np.abs(f).max())
+            return unit * math.ceil(quantile * self.std(form) / unit - 0.5)
+        sd, more = self._normal(f)
+        return quantile * sd + more
 
     def outside(self, form: Form, w: Floats) -> Floats:
         """P(\\|form\\| > w), or more."""
@@ -138,7 +146,8 @@ class LinearGaussian(Joint):
             return np.asarray(np.less(w, 0), dtype=np.float64)
         if self.known(form):
             return np.minimum(1.0, 2 * self._rows.cdf(-np.floor(w / abs(f[0])) - 1))
-        return np.minimum(1.0, 2 * ndtr((self._most(f) - w) / self._smooth(f)))
+        sd, more = self._normal(f)
+        return np.minimum(1.0, 2 * ndtr((more - w) / sd))
 
     def known(self, form: Form) -> bool:
         """Of the rows alone."""
@@ -219,14 +228,32 @@ class LinearGaussian(Joint):
     def _variances(self) -> Floats:
         return np.array([v for _, v, _, _ in self._parts])
 
-    def _smooth(self, form: Floats) -> float:
-        """The standard deviation of what is Gaussian in a form."""
-        sds = np.array([s for s, *_ in self._parts])
-        return float(np.linalg.norm((form @ self._mixing) * sds))
+    def _normal(self, form: Floats) -> tuple[float, float]:
+        """A form's sd, taken for normal, and how far roundings may move it beyond that.
 
-    def _most(self, form: Floats) -> float:
-        """The most that all roundings move a form."""
-        return float(np.abs(form @ self._mixing) @ np.array([m for _, _, m, _ in self._parts]))
+        Rounding a Gaussian of an sd of one whole and more is noise of its own that is spread evenly, but for 2 exp(-2 pi**2), and
+        lighter in the tails than a normal one: in a form that has a fine cell, and so takes values between the whole
+        ones, it counts by its variance. Any other rounding counts at its largest.
+        """
+        sds, variances, most = (np.array(x) for x in list(zip(*self._parts))[:3])
+        weights = form @ self._mixing
+        fine = any(
+            w and c.block is not None and c.cell is not None and self.blocks[c.block].steps >= _FINE
+            for w, c in zip(form, self.coordinates)
+        )
+        even = self._even(form) & fine & ~self._of_cells
+        spread = np.where(even, variances, sds**2)
+        return math.sqrt(float(weights**2 @ spread)), float(np.abs(weights) @ np.where(even, 0.0, most))
+
+    def _even(self, form: Floats) -> npt.NDArray[np.bool_]:
+        """Of each noise: whether a form has none of it, or its rounding spreads evenly."""
+        return np.asarray(np.array([s >= 1 for s, *_ in self._parts]) | (form @ self._mixing == 0))
+
+    @cached_property
+    def _of_cells(self) -> npt.NDArray[np.bool_]:
+        """Which of the noises are of cells: their roundings are of steps."""
+        missing = [b.missing for b in self.blocks]
+        return np.array([*(x for m in missing for x in ([False, True] if m else [True])), False])
 
 
 def _nearest(x: Ints, divisor: int) -> Ints:
@@ -303,20 +330,29 @@ def calibrate(
     return LinearGaussian(blocks, m, sigma, sigma / m.lam, one.event)
 
 
-def maps(blocks: tuple[Block, ...]) -> Iterator[Map]:
+def maps(blocks: int, *, missing: bool) -> Iterator[Map]:
     """The maps that are worth comparing: from public shapes alone.
 
-    lam**2 from sqrt(c)/4 to 4c in steps of sqrt 2 (c blocks; sqrt(c) is best for counts of Boolean columns, c keeps the
-    error of the number of rows); where blocks may be missing beta**2 of 1/4 to 4 and kappa of 0, 1/2, 3/4 and 1.
+    lam**2 from half of sqrt(c) to 4c (c blocks; sqrt(c) is best for counts of Boolean columns, c keeps the error of the
+    number of rows); where blocks may be missing, beta**2 of 1 and 2 and kappa of 0, 1/2 and 3/4.
     """
-    c = len(blocks)
-    squares = sorted(
-        {*(math.sqrt(c) * 2.0 ** (i / 2 - 2) for i in range(9)), *(c * 2.0 ** (i / 2) for i in range(-2, 5))}
-    )
-    missing = any(b.missing for b in blocks)
-    for square in squares:
-        for presence in (0.25, 0.5, 1.0, 2.0, 4.0) if missing else (1.0,):
-            for kappa in (0, 512, 768, 1024) if missing else (0,):
+    root = math.sqrt(blocks)
+    squares = {
+        root / 2,
+        root / 2**0.5,
+        root,
+        root * 2**0.5,
+        root * 2,
+        blocks,
+        blocks * 2**0.5,
+        blocks * 2,
+        blocks * 4,
+    }
+    if missing:
+        squares = {root / 2, root, root * 2, blocks, blocks * 2, blocks * 4}
+    for square in sorted(squares):
+        for presence in (1.0, 2.0) if missing else (1.0,):
+            for kappa in (0, 512, 768) if missing else (0,):
                 yield Map(_rational(square), _rational(presence), kappa)
 
 

@@ -14,6 +14,7 @@ from dpframe.layout.families import Family
 from dpframe.layout.layouts import BinCounts
 from dpframe.layout.moments import Root
 from dpframe.mechanisms.base import Ints, Target
+from dpframe.mechanisms.row_gaussian import maps
 from dpframe.planning.draft import Draft
 from dpframe.planning.fused import Cut, Needs, add_runs, needs
 from dpframe.planning.pieces import ChoicePiece, Output, Piece
@@ -32,8 +33,9 @@ Errors = dict[str, tuple[float, ...]]
 def add_sums(draft: Draft, group: Sequence[Aggregate], target: Target, *, thresholded: bool) -> None:
     """Plan the sums of ``group`` with the noise that the rule takes, or that was asked for by name.
 
-    *The rule* (``mechanism="auto"``). Candidates are a draw for every part, as it stands, and every number of draws of the
-    row law among which the blocks are divided. An output's errors are its RMSE where every column's mean is
+    *The rule* (``mechanism="auto"``). Candidates are a draw for every part, as it stands; every number of draws of the
+    row law among which the blocks are divided, where eps is paid; and, where delta or rho is, a Gaussian draw for all blocks of
+    one cell, by each of the linear maps that are worth it. An output's errors are its RMSE where every column's mean is
     in the middle of its bounds, and where it is at a bound, in a group of so many rows that only the first order counts;
     a table is one output, and so is a threshold. A candidate in which any is more than 5 % worse than with
     a draw for every part is out. Of the others it is the one with the least sum of squared ratios; within 2 % the one with
@@ -50,7 +52,7 @@ def add_sums(draft: Draft, group: Sequence[Aggregate], target: Target, *, thresh
     cut = None
     if draft.request.mechanism == "row":
         cut = forced(draft, needs(draft, group, thresholded))
-    elif draft.request.mechanism == draft.request.auto == "auto" and target.rho is None:
+    elif draft.request.mechanism == draft.request.auto == "auto":
         cut = _best(draft, group, target, thresholded)
     if cut is None:
         add_split(draft, group, target, thresholded=thresholded)
@@ -130,7 +132,8 @@ def _ruled(
     tried: list[tuple[float, int, Cut | None]] = [
         (float(len(_flat(today))), len(split.parts) - len(draft.parts), None)
     ]
-    for cut in cuts(draft, needed):
+    by_eps = cuts(draft, needed) if target.rho is None else iter(())
+    for cut in itertools.chain(by_eps, linear(draft, needed, target)):
         fused = draft.fork()
         try:
             add_runs(fused, group, cut, target, thresholded=thresholded)
@@ -168,6 +171,19 @@ def cuts(draft: Draft, needed: Needs) -> Iterator[Cut]:
         fused = tuple(r for r in named if r[0] not in plain)
         if fused:
             yield Cut(fused, plain + needed.others)
+
+
+def linear(draft: Draft, needed: Needs, target: Target) -> Iterator[Cut]:
+    """Gaussian draws for all blocks of one cell; at (eps, delta), which has no equal parts, where nothing else needs noise."""
+    run = tuple(f for f in _sorted(draft, needed) if _kind(draft, needed, f)[1] == 1 and f.kind == "column")
+    plain = tuple(f for f in needed.blocks if f not in run) + needed.others
+    if not run or (needed.lone(run) and not needed.reading):
+        return
+    if target.rho is None and (plain or not target.delta):
+        return
+    several = len(run) > 1 or bool(needed.counts)
+    for m in maps(len(run), missing=several and any(_kind(draft, needed, f)[2] for f in run)):
+        yield Cut((run,), plain, m)
 
 
 def _divisions(kinds: Sequence[object]) -> Iterator[Sequence[int]]:

@@ -13,17 +13,18 @@ from dpframe.layout.answers import Linear
 from dpframe.layout.families import UNITS, Family, lay_out, present_layout, rows_layout
 from dpframe.layout.grids import MOST_STEPS
 from dpframe.layout.layouts import Layout
-from dpframe.mechanisms import row
+from dpframe.mechanisms import row, row_gaussian
 from dpframe.mechanisms.auto import cost, part_of
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Reach
 from dpframe.mechanisms.joint import Joint, Share
 from dpframe.mechanisms.row import finest
+from dpframe.mechanisms.row_gaussian import Map
 from dpframe.mechanisms.thresholds import Threshold, least_threshold, per_key_delta
 from dpframe.planning.draft import Draft, Laid, label, presence
 from dpframe.planning.pieces import Output, Part, Piece
 from dpframe.planning.runs import BLOCKS, FORMS, Seat, seated
-from dpframe.planning.split import append, sized, threshold_split, with_keys
+from dpframe.planning.split import append, noise_target, sized, threshold_split, with_keys
 from dpframe.statistics.base import Aggregate
 
 Runs = tuple[tuple[Family, ...], ...]
@@ -32,10 +33,14 @@ COARSEST = 1 << 20  # steps to which a grid is coarsened, so that the noise has 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Which families share a draw: the blocks of each of ``runs``; ``plain`` ones have noise of their own."""
+    """Which families share a draw: the blocks of each of ``runs``; ``plain`` ones have noise of their own.
+
+    ``map`` is that of Gaussian draws; None for draws of the row law.
+    """
 
     runs: Runs
     plain: tuple[Family, ...]
+    map: Map | None = None
 
     @property
     def draws(self) -> int:
@@ -106,7 +111,7 @@ def add_runs(
         Where a draw can't be made: too many cells, or noise beyond what can be drawn exactly.
 
     Privacy. Each of the p runs and other parts has target/p and is calibrated to a unit's whole reach, by the row law
-    (:mod:`dpframe.planning.runs` says why a row of each run is a row of that law) or as in
+    or the Gaussian of a linear map (:mod:`dpframe.planning.runs` says why a row of each run is a row of these laws) or as in
     :func:`~dpframe.planning.split.add_split`. Their draws are independent, so their events add up: p draws of eps/p
     are eps-DP, and eps*tanh(eps/2p)-zCDP. A run is of sums that the engine adds up in one pass: what is tallied, which is read
     again, has parts of its own. The number of rows that a run draws costs nothing more: it is part of the vector.
@@ -120,12 +125,14 @@ def add_runs(
         )
     needed, p = needs(draft, group, thresholded), cut.draws
     by_rows = thresholded and not draft.by_units
+    each = part_of(noise_target(target, thresholded=thresholded), p)
     runs = [
         _run(
             draft,
             run,
             needed,
-            part_of(target, p),
+            each,
+            cut.map,
             alone=len(run) == 1 and not needed.counts and not (by_rows and len(cut.runs) > 1),
         )
         for run in cut.runs
@@ -153,7 +160,7 @@ def add_runs(
     for number, r in enumerate(runs, draft.draws):
         for i, (family, seat, measure) in enumerate(r.seats):
             numbers[family] = part = len(draft.parts)
-            draft.parts.append(_part(draft, seat.layout, family, event, p, number))
+            draft.parts.append(_part(draft, seat.layout, family, event, p, number, cut.map))
             layout = replace(seat.layout, start=len(draft.pieces))
             draft.parts[-1] = replace(draft.parts[-1], layout=layout)
             draft.pieces += [
@@ -167,7 +174,7 @@ def add_runs(
             draft.pieces.append(
                 Piece(layout.coordinates[0], measure, Share(r.joint, number, rows, 1), len(draft.parts))
             )
-            draft.parts.append(_part(draft, layout, None, event, p, number))
+            draft.parts.append(_part(draft, layout, None, event, p, number, cut.map))
     draft.answer(needed.rest, numbers)
     if needed.counts:
         answer = _pooled(draft, tuple(counters.values()))
@@ -202,7 +209,9 @@ class Run:
         return present_layout(start, missing_cell=False), self.seats[0][2]
 
 
-def _run(draft: Draft, run: Sequence[Family], needed: Needs, each: Target, *, alone: bool) -> Run:
+def _run(
+    draft: Draft, run: Sequence[Family], needed: Needs, each: Target, m: Map | None, *, alone: bool
+) -> Run:
     """Seat the blocks, on coarser grids where the noise needs the room, and calibrate their draw.
 
     Privacy: the grids are public, and what a row adds is bounded on the grid that is taken.
@@ -224,7 +233,10 @@ def _run(draft: Draft, run: Sequence[Family], needed: Needs, each: Target, *, al
         if most > COARSEST and max(b.steps for b in blocks) > room:
             most = max(COARSEST, min(most // 2, 1 << max(0, room.bit_length() - 2)))
             continue
-        joint = calibrated(blocks, each, draft.reach)
+        if m is not None:
+            joint: Joint = row_gaussian.calibrate(blocks, m, each, draft.reach)
+        else:
+            joint = calibrated(blocks, each, draft.reach)
         return Run(joint, tuple((f, s, draft.measure(m)) for f, s, m in found), alone)
 
 
@@ -234,9 +246,18 @@ def calibrated(blocks: tuple[row.Block, ...], target: Target, reach: Reach) -> r
     return row.calibrate(blocks, target, reach)
 
 
-def _part(draft: Draft, layout: Layout, family: Family | None, event: Event, fused: int, number: int) -> Part:
+def _part(
+    draft: Draft,
+    layout: Layout,
+    family: Family | None,
+    event: Event,
+    fused: int,
+    number: int,
+    law: Map | None,
+) -> Part:
     l1, l2sq = draft.sensitivity(layout)
-    return Part(layout, None if family is None else label(family), l1, l2sq, "row", fused, event, draw=number)
+    name = "row" if law is None else "gaussian"
+    return Part(layout, None if family is None else label(family), l1, l2sq, name, fused, event, draw=number)
 
 
 def _least_rows(draft: Draft, joints: Sequence[Joint], delta: Fraction) -> list[int]:

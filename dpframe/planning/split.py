@@ -73,12 +73,21 @@ def sized(draft: Draft, laid: Sequence[Laid], target: Target, law: str, *, thres
     replacing, grouped, rows = draft.policy.replace, draft.several, draft.rows
     furthest = tuple(x.move.furthest(replace=replacing, rows=rows) for x in layouts)
     moving = draft.groups * sum(x.moving(replace=replacing, grouped=grouped, rows=rows) for x in layouts)
-    for_noise = replace(target, delta=target.delta / 2) if thresholded else target
-    if target.rho is not None:
-        for_noise = replace(target, delta=Fraction(0))
     law = draft.request.auto if law == "auto" else law
-    asked = Asked(tuple(map(draft.sensitivity, layouts)), furthest, moving, for_noise, thresholded)
+    asked = Asked(
+        tuple(map(draft.sensitivity, layouts)),
+        furthest,
+        moving,
+        noise_target(target, thresholded=thresholded),
+        thresholded,
+    )
     return choose(law, asked, draft.request.loss)
+
+
+def noise_target(target: Target, *, thresholded: bool) -> Target:
+    """What of ``target`` is for noise: beside a threshold half of delta, and none where rho is what is paid."""
+    delta = Fraction(0) if target.rho is not None else target.delta / 2 if thresholded else target.delta
+    return replace(target, delta=delta)
 
 
 def append(draft: Draft, laid: Sequence[Laid], choice: Choice, event: Event, fused: int) -> None:
