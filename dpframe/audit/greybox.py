@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dpframe.audit.joint_moves import cost_of_draws
 from dpframe.audit.recording import Asked, Query, alone, auditors_session, observe
 from dpframe.mechanisms.choosers import Best, Chooser, Largest, Reach
+from dpframe.mechanisms.joint import Share
 from dpframe.mechanisms.ranks import Quantiles
 from dpframe.noise.source import words
 from dpframe.planning.pieces import Piece
@@ -60,7 +62,8 @@ class GreyBox:
         Whether every part moved within its declared L1 and L2.
     paid : bool
         Whether the noise on all that moved together costs no more than was charged (Laplace: the sum
-        of distance/scale is at most eps; Gaussian: that of distance**2/(2 scale**2) at most rho; choices: the
+        of distance/scale is at most eps; Gaussian: that of distance**2/(2 scale**2) at most rho; what shares a
+        draw: see :mod:`dpframe.audit.joint_moves`; choices: the
         sum of rate * (highest - lowest difference of a utility) at most eps, or of its square/8 at most rho).
     same_plan, same_calls, same_schema, same_order, same_errors, same_warnings, same_row : bool
         Plans; calls of the mechanism with their sizes; types, columns, dtypes and facts; keys and their order;
@@ -150,9 +153,9 @@ def grey_box(query: Query, frame: Any, neighbour: Any, **session: Any) -> GreyBo
     moved, paid = [], True
     for a, b in pairs:
         if a.plan == b.plan and a.exact.keys() == b.exact.keys():
-            distances, shifts = a.distances(b), a.shifts(b)
-            moved += moves(a.plan, distances, shifts)
-            paid &= is_paid(a.plan, distances, shifts)
+            differences, shifts = a.differences(b), a.shifts(b)
+            moved += moves(a.plan, differences, shifts)
+            paid &= is_paid(a.plan, differences, shifts)
     return GreyBox(
         moved=tuple(moved),
         within=all(m.within for m in moved),
@@ -171,7 +174,7 @@ def grey_box(query: Query, frame: Any, neighbour: Any, **session: Any) -> GreyBo
 # ---- comparing ----
 
 
-def moves(plan: Plan, distances: dict[int, list[int]], shifts: dict[int, Shifts]) -> list[Moved]:
+def moves(plan: Plan, differences: dict[int, list[int]], shifts: dict[int, Shifts]) -> list[Moved]:
     """How far every part of a plan moved."""
     out = {}
     for i, groups in shifts.items():
@@ -187,23 +190,29 @@ def moves(plan: Plan, distances: dict[int, list[int]], shifts: dict[int, Shifts]
             per_row * reach.most,
             per_row**2 * reach.squares,
         )
-    for part in {plan.pieces[i].part for i in distances}:
-        steps = [d for i, row in distances.items() if plan.pieces[i].part == part for d in row]
+    for part in {plan.pieces[i].part for i in differences}:
+        steps = [abs(d) for i, row in differences.items() if plan.pieces[i].part == part for d in row]
         p = plan.parts[part]
         out[part] = Moved(sum(steps), sum(d * d for d in steps), p.l1, p.l2_squared)
     return [out[part] for part in sorted(out)]
 
 
-def is_paid(plan: Plan, distances: dict[int, list[int]], shifts: dict[int, Shifts]) -> bool:
+def is_paid(plan: Plan, differences: dict[int, list[int]], shifts: dict[int, Shifts]) -> bool:
     """Whether the noise that was drawn covers what moved; true for laws whose cost no sum tells."""
     if not all(_choice_is_paid(plan.pieces[i].noise, groups) for i, groups in shifts.items()):
         return False
+    draws = cost_of_draws(plan, differences)
+    if draws is None:
+        return False
     kinds = {e.kind for e, _ in plan.event.leaves()} - {"keys"}
-    terms = [(Fraction(d), _noise(plan, i).scale) for i, row in distances.items() for d in row]
-    if kinds == {"laplace"} and plan.event.eps is not None:
-        return sum((d / b for d, b in terms), Fraction(0)) <= plan.event.eps
+    laws = {i: _noise(plan, i) for i in differences}
+    alone = {i: law for i, law in laws.items() if not isinstance(law, Share)}
+    terms = [(Fraction(abs(d)), law.scale) for i, law in alone.items() for d in differences[i]]
+    by_laplace = kinds <= {"laplace", "pure"} and all(law.event.kind == "laplace" for law in alone.values())
+    if plan.event.eps is not None and by_laplace:
+        return draws + sum((d / b for d, b in terms), Fraction(0)) <= plan.event.eps
     if kinds == {"gaussian"}:
-        return sum((d * d / (2 * b * b) for d, b in terms), Fraction(0)) <= plan.event.rho
+        return draws + sum((d * d / (2 * b * b) for d, b in terms), Fraction(0)) <= plan.event.rho
     return True
 
 

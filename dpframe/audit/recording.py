@@ -68,14 +68,14 @@ class Asked:
         """All that reached the mechanism, in order."""
         return [*self.exact.items(), *self.scores.items()]
 
-    def distances(self, other: Asked) -> dict[int, list[int]]:
-        """Per piece the absolute differences, group by group; a group that one lacks counts as 0 there."""
+    def differences(self, other: Asked) -> dict[int, list[int]]:
+        """Per piece the other's integers less these, group by group; a group that one lacks counts as 0 there."""
         out = {}
         for i in self.exact:
             a, b = self._groups(i), other._groups(i)
             wide = max((len(v) for v in (*a.values(), *b.values())), default=0)
             none = [0] * wide
-            out[i] = [abs(x - y) for k in {**a, **b} for x, y in zip(a.get(k, none), b.get(k, none))]
+            out[i] = [y - x for k in {**a, **b} for x, y in zip(a.get(k, none), b.get(k, none))]
         return out
 
     def _groups(self, piece: int) -> dict[Any, list[int]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -38,8 +39,11 @@ class Wide:
     together: questions.Ask
 
 
-def wide(name: str, grouped: bool, pairs: int) -> Wide:
-    """A question of :mod:`dpframe.audit.questions` in both forms."""
+def wide(name: str, grouped: bool, pairs: int, law: str | None = None) -> Wide:
+    """A question of :mod:`dpframe.audit.questions` in both forms, its noise by ``law`` where one is named."""
+    if law is not None:
+        free = wide(name, grouped, pairs)
+        return Wide(lambda d: free.alone(_Named(d, law)), lambda d: free.together(_Named(d, law)))
     alone = (questions.grouped if grouped else questions.ungrouped)(name)
     numbers = range(pairs)
     if name in questions.VALUES:
@@ -53,14 +57,16 @@ def wide(name: str, grouped: bool, pairs: int) -> Wide:
     return Wide(alone, lambda d: verb(d.groupby(PAIR, "g", keys={PAIR: numbers, "g": KEYS}), 1))
 
 
-def differing(name: str, grouped: bool, pairs: Sequence[Pair], library: str, salt: int) -> int:
+def differing(
+    name: str, grouped: bool, pairs: Sequence[Pair], library: str, salt: int, *, law: str | None = None
+) -> int:
     """How many of the pairs move farther than is declared; all of them if anything else differs between the tables.
 
     Privacy: what a unit may do in a table is what it may do in its frame, as the ids of each frame's units
     are its own. What is declared is taken from the plan of the question alone, which a replaced row of an
     ungrouped question needs: in a table it could move between groups.
     """
-    asked = wide(name, grouped, len(pairs))
+    asked = wide(name, grouped, len(pairs), law)
     one = pairs[0]
     options = questions.session(one.relation, one.unit)
     limits = dict(options)
@@ -76,8 +82,25 @@ def differing(name: str, grouped: bool, pairs: Sequence[Pair], library: str, sal
         return len(pairs)
     (a,), (b,) = first.asked, second.asked
     if [p.text for p in plan.pieces] != [p.text for p in a.plan.pieces] and a.exact:
+        if (
+            law is None
+        ):  # the rule may divide a table's columns among draws otherwise than those of a frame alone
+            return differing(name, grouped, pairs, library, salt, law="laplace")
         return len(pairs)
     return sum(not _within(plan, x, y) for x, y in zip(_split(a, len(pairs)), _split(b, len(pairs))))
+
+
+class _Named:
+    """An accessor whose verbs are told which law their noise has."""
+
+    def __init__(self, accessor: Any, law: str) -> None:
+        self._accessor, self._law = accessor, law
+
+    def groupby(self, *by: Any, **options: Any) -> Any:
+        return _Named(self._accessor.groupby(*by, **options), self._law)
+
+    def __getattr__(self, verb: str) -> Any:
+        return partial(getattr(self._accessor, verb), mechanism=self._law)
 
 
 def _plan(ask: questions.Ask, pair: Pair, options: dict[str, Any]) -> Plan:
@@ -112,5 +135,5 @@ def _split(asked: Asked, pairs: int) -> list[Asked]:
 def _within(plan: Plan, a: Asked, b: Asked) -> bool:
     """Whether a pair moved within what the question alone declares, and would be paid by its noise."""
     one, two = Asked(plan, a.exact, a.scores), Asked(plan, b.exact, b.scores)
-    distances, shifts = one.distances(two), one.shifts(two)
-    return all(m.within for m in moves(plan, distances, shifts)) and is_paid(plan, distances, shifts)
+    differences, shifts = one.differences(two), one.shifts(two)
+    return all(m.within for m in moves(plan, differences, shifts)) and is_paid(plan, differences, shifts)

@@ -42,7 +42,9 @@ from dpframe.noise.strips import LARGEST_SCALE, SMALLEST_SCALE
 RATIOS = tuple(2.0 ** (-i / 8) for i in range(1, 65))  # r/K, of which one is taken
 _HALF = 0.5  # r/K at small eps
 _SMOOTH = 4  # rows of B from which on the law is as at any larger B, scaled
-_EVEN = 1  # the same of several blocks, nearly: what a bound gains by another r (3 % at most), the middle loses
+_EVEN = (
+    1  # the same of several blocks, nearly: what a bound gains by another r (3 % at most), the middle loses
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,11 @@ class Map:
     beta: Fraction = Fraction(1)
     kappa: int = 0
 
+    @property
+    def share(self) -> Fraction:
+        """kappa as the part of the rows that presence is told from."""
+        return Fraction(self.kappa, _KAPPA)
+
 
 def squared_move(blocks: tuple[Block, ...], m: Map, reach: Reach) -> Fraction:
     """Delta2 squared: how far one unit moves the map at most, over all groups together.
@@ -62,8 +67,7 @@ def squared_move(blocks: tuple[Block, ...], m: Map, reach: Reach) -> Fraction:
     others move by a difference of vertices, (0; +-2; 0) or (0; +-1; beta) a block, in L0 groups; those that go and come move by whole
     vertices in 2*L0 groups (in one place alone: once, for those that are filtered before or after); a mixture is less than the worse of both.
     """
-    kappa = Fraction(m.kappa, _KAPPA)
-    square = m.beta**2
+    kappa, square = m.share, m.beta**2
     missing = sum(b.missing for b in blocks)
     whole = m.lam**2 + (len(blocks) - missing)
     whole += missing * max(1 + square * (1 - kappa) ** 2, square * kappa**2)

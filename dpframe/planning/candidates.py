@@ -41,9 +41,6 @@ def add_sums(draft: Draft, group: Sequence[Aggregate], target: Target, *, thresh
     a draw for every part is out. Of the others it is the one with the least sum of squared ratios; within 2 % the one with
     the fewest draws.
 
-    Where units are scaled down over all of their groups, every part has a draw of its own: a draw for the whole row is
-    on steps of whole rows.
-
     Privacy: the rule reads questions, types and the policy, nothing else.
     """
     if draft.total is not None and draft.request.mechanism != "row":

@@ -108,7 +108,8 @@ def add_runs(
     Raises
     ------
     MechanismError
-        Where a draw can't be made: too many cells, or noise beyond what can be drawn exactly.
+        Where a draw can't be made: too many cells, noise beyond what can be drawn exactly, or units that are scaled to
+        parts of rows over all of their groups (a row of a draw is a whole one).
 
     Privacy. Each of the p runs and other parts has target/p and is calibrated to a unit's whole reach, by the row law
     or the Gaussian of a linear map (:mod:`dpframe.planning.runs` says why a row of each run is a row of these laws) or as in
@@ -116,9 +117,7 @@ def add_runs(
     are eps-DP, and eps*tanh(eps/2p)-zCDP. A run is of sums that the engine adds up in one pass: what is tallied, which is read
     again, has parts of its own. The number of rows that a run draws costs nothing more: it is part of the vector.
     """
-    if (
-        draft.total is not None
-    ):  # what the engine adds up is then in steps of a row, and a draw is for whole rows
+    if draft.total is not None:  # what the engine adds up is then in steps of a row
         raise MechanismError(
             "mechanism='row' makes one draw for whole rows, and with max_rows over groups units count for parts of rows.",
             hint="mechanism='laplace', or max_groups and max_rows_per_group",
