@@ -83,7 +83,7 @@ def _sorted(draft: Draft, needed: Needs) -> tuple[Family, ...]:
 def _kind(draft: Draft, needed: Needs, family: Family) -> tuple[int, int, bool, str]:
     """Blocks of one kind have noise of one size."""
     form, bounds = needed.forms.get(family, ""), family.bounds[0]
-    cells = 1 if form and form != "triple" else 3 if family.kind == "pair" else 2
+    cells = 1 if form and form != "triple" else {"pair": 3, "product": 1}.get(family.kind, 2)
     one = form == "present" or (
         form in ("block", "sum")
         and draft.fold is None
@@ -172,7 +172,7 @@ def cuts(draft: Draft, needed: Needs) -> Iterator[Cut]:
 
 def linear(draft: Draft, needed: Needs, target: Target) -> Iterator[Cut]:
     """Gaussian draws for all blocks of one cell; at (eps, delta), which has no equal parts, where nothing else needs noise."""
-    run = tuple(f for f in _sorted(draft, needed) if _kind(draft, needed, f)[1] == 1 and f.kind == "column")
+    run = tuple(f for f in _sorted(draft, needed) if _kind(draft, needed, f)[1] == 1)
     plain = tuple(f for f in needed.blocks if f not in run) + needed.others
     if not run or (needed.lone(run) and not needed.reading):
         return

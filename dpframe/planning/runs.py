@@ -13,6 +13,7 @@ lone clip_sum       max - min; s - min    s, or 0 if missing, min <= 0 <= max   
 lone clip_mean(n=)  2K; 2t                2t - K, or 0 if missing                 x - K*k
 variance            K*K; two of three     the three cells, or nothing if missing  x; y; K*K*l - x - y
 covariance          K*L; three of four    the four cells, or nothing if missing   likewise
+product             K*L; P                P, K*L - P, or nothing if missing       x; K*L*l - x
 weighted mean       W*K; w*t, w*(K-t)     both, or nothing if missing             x; y
 count("x")          1; 1 if present       1 or 0                                  x
 =================== ===================== ======================================= ==================
@@ -34,7 +35,7 @@ from dpframe.mechanisms.joint import Joint
 from dpframe.mechanisms.row import Block
 
 FORMS = ("sum", "centred", "present")  # of these, one alone is a plain number
-BLOCKS = ("block", "pair", "spread", "weighted", *FORMS)
+BLOCKS = ("block", "pair", "spread", "product", "weighted", *FORMS)
 
 
 @dataclass(frozen=True, slots=True)
