@@ -51,8 +51,29 @@ ROW_FAULTS = (
     Fault(
         "a draw has the eps of the whole call beside other parts",
         "planning/fused.py",
-        "            part_of(target, p),\n",
-        "            target,\n",
+        "    each = part_of(noise_target(target, thresholded=thresholded), p)\n",
+        "    each = noise_target(target, thresholded=thresholded)\n",
         ONE_DRAW,
+    ),
+    Fault(
+        "a replaced row in the Gaussian of a row at root two of an added one",
+        "mechanisms/row_gaussian.py",
+        "    return reach.rows**2 * reach.groups * max(between, 2 * whole)\n",
+        "    return reach.rows**2 * reach.groups * 2 * whole\n",
+        ("unit/mechanisms/test_row_gaussian.py",),
+    ),
+    Fault(
+        "what is read of a Gaussian draw tells whether the exact integer is even",
+        "mechanisms/row_gaussian.py",
+        "    return np.asarray((x + divisor // 2 - 1 + coin.astype(np.int64)) // divisor)\n",
+        "    return np.rint(x / divisor).astype(np.int64)\n",
+        ("unit/mechanisms/test_row_gaussian.py",),
+    ),
+    Fault(
+        "a grey box takes the integers of a joint draw for independent ones",
+        "audit/greybox.py",
+        "    draws = cost_of_draws(plan, differences)\n",
+        "    draws = Fraction(0)\n",
+        ("unit/audit/test_joint_moves.py",),
     ),
 )
