@@ -39,6 +39,8 @@ from dpframe.engine.polars_steps import (
 )
 from dpframe.frames.public import MARK
 
+FLAGS = ("SORTED_ASC", "SORTED_DESC")
+
 
 class _Foreign(Exception):
     """A step that is not known to be row by row; says which."""
@@ -90,8 +92,12 @@ class _Reader:
         read(node, unit, kept)
 
     def _dataframescan(self, node: Any, unit: tuple[str, ...], kept: bool) -> None:
+        """Privacy: comparisons and joins of the plan search columns that are flagged as sorted as if they were: where a
+        flag lies, one row decides about many."""
         if node.projection is not None or node.selection is not None:
             raise _Foreign("a scan with a selection")
+        if any(any(s.flags.get(f) for f in FLAGS) for s in pl.DataFrame._from_pydf(node.df)):
+            raise _Foreign("columns flagged as sorted (pl.DataFrame(df.to_arrow()) has none)")
 
     def _pythonscan(self, node: Any, unit: tuple[str, ...], kept: bool) -> None:
         if any(x is not None for x in node.options[3:]):  # a predicate, a number of rows

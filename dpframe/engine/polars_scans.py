@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow.parquet as pq
 
 from dpframe.engine.polars_steps import SKIPPED
 
@@ -32,8 +34,18 @@ def foreign_scan(node: Any, columns: Iterable[str]) -> str | None:
     if node.hive_parts is not None and (options.hive_options or {}).get("schema") is None:
         return "a scan that guesses types from the names of folders (hive_schema=... says them)"
     form, told, *_ = node.scan_type
+    if form == "parquet" and any(map(_says_order, node.paths)):
+        return "a scan of Parquet files that say how they are sorted"
     read = {"csv": _csv, "ndjson": _ndjson}.get(form)
     return None if read is None else read(json.loads(told), set(columns))
+
+
+def _says_order(path: Any) -> bool:
+    """Whether the footer of a local Parquet file has ``sorting_columns``, which its writer did not check."""
+    if not Path(str(path)).is_file():
+        return False
+    footer = pq.read_metadata(str(path))
+    return any(footer.row_group(i).sorting_columns for i in range(footer.num_row_groups))
 
 
 def _csv(told: Mapping[str, Any], columns: set[str]) -> str | None:

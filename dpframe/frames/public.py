@@ -43,7 +43,10 @@ class Public:
             raise InputError(
                 f"Only a frame can be joined with, not a {type(self.values).__name__}. Hint: dp.public(frame).lazy()"
             )
-        return frame.lazy().filter(pl.lit(MARK) == pl.lit(MARK))
+        bare = pl.DataFrame(
+            frame.to_arrow(compat_level=pl.CompatLevel.newest())
+        )  # no flags that say it is sorted
+        return bare.lazy().filter(pl.lit(MARK) == pl.lit(MARK))
 
 
 def _as_polars(values: Any) -> pl.DataFrame | None:
