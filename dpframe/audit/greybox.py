@@ -63,7 +63,7 @@ class GreyBox:
     paid : bool
         Whether the noise on all that moved together costs no more than was charged (Laplace: the sum
         of distance/scale is at most eps; Gaussian: that of distance**2/(2 scale**2) at most rho; what shares a
-        draw: see :mod:`dpframe.audit.joint_moves`; choices: the
+        draw as a whole, by its own law; choices: the
         sum of rate * (highest - lowest difference of a utility) at most eps, or of its square/8 at most rho).
     same_plan, same_calls, same_schema, same_order, same_errors, same_warnings, same_row : bool
         Plans; calls of the mechanism with their sizes; types, columns, dtypes and facts; keys and their order;
