@@ -275,7 +275,9 @@ def ratio(a: Any, b: Any) -> Derived:
     safe = np.where(bottom == 0, 1.0, bottom)
     value = np.where(bottom == 0, 0.0, top / safe)
     c = first.correlation(second)
-    if first.linear is not None and second.linear is not None and (first.shares(second) or c.any()):
+    if (
+        first.linear is not None and second.linear is not None
+    ):  # half-widths of integers that are mostly exact do not add in squares
         every = {**first.slopes, **second.slopes}
         laws = tuple(law for law, _ in every.values())
         upper, lower = ([x.slopes.get(at, (None, 0.0))[1] for at in every] for x in (first, second))
