@@ -5,6 +5,7 @@ from __future__ import annotations
 from planted.fault import Fault
 
 ONE_DRAW = ("unit/planning/test_one_draw.py",)
+RULE = ("unit/planning/test_rule.py",)
 ROW_FAULTS = (
     Fault(
         "a missing value lies outside the steps of a lone sum",
@@ -75,5 +76,26 @@ ROW_FAULTS = (
         "    draws = cost_of_draws(plan, differences)\n",
         "    draws = Fraction(0)\n",
         ("unit/audit/test_joint_moves.py",),
+    ),
+    Fault(
+        "the number of rows that two draws share is counted twice",
+        "planning/fused.py",
+        "Linear(tuple((i, w / total) for i, w in zip(counters, weights)), integer=True)",
+        "Linear(tuple((i, w) for i, w in zip(counters, weights)), integer=True)",
+        RULE,
+    ),
+    Fault(
+        "one answer may be worse for the others to be better",
+        "planning/candidates.py",
+        "if max(ratios) <= WORST:",
+        "if min(ratios) <= WORST:",
+        RULE,
+    ),
+    Fault(
+        "errors are looked at in the middle alone",
+        "planning/candidates.py",
+        "for share in (0.5, 1.0):",
+        "for share in (0.5,):",
+        RULE,
     ),
 )

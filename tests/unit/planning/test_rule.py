@@ -80,6 +80,9 @@ def test_ten_complete_means_with_their_number_are_two_draws_of_five():
     assert off(plan, "x0") / off(split, "x0") == pytest.approx(0.43, abs=0.01)
     assert off(plan, "n") / off(split, "n") == pytest.approx(0.97, abs=0.015)
     assert plan.event.eps == eps
+    counts = plan.outputs[0].answer
+    assert [c for _, c in counts.terms] == [Fraction(1, 2)] * 2
+    assert [plan.pieces[i].noise.number for i, _ in counts.terms] == [0, 1]
     assert plan.rho == pytest.approx(0.1 * math.tanh(0.025), rel=1e-9)
     with dp.Session(eps=1):
         text = str(NUMPY.dp.plan.agg(**call, eps=eps).explain())
