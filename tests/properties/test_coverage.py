@@ -299,10 +299,10 @@ def test_margin_columns_cover(kind):
 @pytest.mark.usefixtures("fixed_draws")
 @pytest.mark.parametrize("mu", [0.0, 0.6, 0.95, 1.0, -1.0])
 def test_rmse_and_error_of_the_mean_are_as_promised(mu):
-    """RMSE D sqrt(1+mu^2)/(eps n); 95 % error c D/(eps n) with c = 2.056 to 2.996, at most 3 D/(eps n)."""
+    """By Laplace noise: RMSE D sqrt(1+mu^2)/(eps n); 95 % error c D/(eps n) with c = 2.056 to 2.996, at most 3 D/(eps n)."""
     n, eps, groups = 100, 10, 20_000
     frame = copies(values_of_mean(n, mu), groups)
-    release = ask(frame, groups, m=dp.clip_mean("x", bounds=(-1, 1)), eps=eps)
+    release = ask(frame, groups, m=dp.clip_mean("x", bounds=(-1, 1)), eps=eps, mechanism="laplace")
     error = np.asarray(release.value["m"]) - mu
     unit = 2 / (eps * n)
     if abs(mu) < 1:
@@ -321,6 +321,19 @@ def test_rmse_and_error_of_the_mean_are_as_promised(mu):
     half = float((width["m_high"] - width["m_low"]).mean()) / 2
     if abs(mu) < 1:
         assert half <= 1.04 * 3 * unit
+
+
+@pytest.mark.parametrize(("eps", "middle"), [(1, 0.979), (5, 0.1219), (10, 0.0206)])
+def test_the_rmse_of_the_mean_is_that_of_the_staircase_of_its_shape(eps, middle):
+    """In the middle of the bounds, in D/n; Laplace noise has 1/eps (4.9 times as much at eps = 10)."""
+    n, groups = 100, 20_000
+    release = ask(copies(values_of_mean(n, 0.0), groups), groups, m=dp.clip_mean("x", bounds=(-1, 1)), eps=eps)
+    rmse = math.sqrt(float((np.asarray(release.value["m"]) ** 2).mean()))
+    # fourth moments are below 40 times the squared second ones, so 20,000 squares have a relative standard error below 4.5 %
+    assert rmse == pytest.approx(2 * middle / n, rel=0.15)
+    width = release.interval(0.95)
+    inside = float(((width["m_low"] <= 0) & (width["m_high"] >= 0)).mean())
+    assert inside >= 1 - chance.most_share(groups, 0.05)
 
 
 @pytest.mark.parametrize(("rows", "eps"), [(1_000, 0.5), (100, 1), (50, 3)])

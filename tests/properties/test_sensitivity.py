@@ -5,6 +5,8 @@ shows what reaches the mechanism), and the largest distance that occurs must be 
 declares, and must reach it: a declaration that is too small breaks privacy, one that is too large wastes
 accuracy. Numbers in answer units are those of the mathematics (test points, computed independently).
 
+Draws that cover a whole row are looked at in ``tests/unit/planning/test_one_draw.py``; what is here has a draw for every part.
+
 Rows come from a small alphabet: at either bound, between, beyond, infinite, missing, filtered away
 before ``.dp``, and in a listed, another listed or an unlisted group.
 
@@ -171,7 +173,8 @@ def test_a_block_moves_by_one_row_in_l1_whatever_is_asked_of_it(
         },
     }[asked]
     rows = alphabet(*map(float, bounds), grouped=grouped)
-    plan, moved = brute_force(lambda p: verbs(p, grouped).agg(**questions, eps=1), kind, relation, rows, 2)
+    split = {"eps": 1, "mechanism": "laplace"}
+    plan, moved = brute_force(lambda p: verbs(p, grouped).agg(**questions, **split), kind, relation, rows, 2)
     assert len(moved) == 1, "one column and its bounds are one part"
     same(moved[0], (1, 1, 1) if relation == "add_remove" else (2, ROOT2, 1))
     part = plan.parts[0]
@@ -185,7 +188,7 @@ def test_every_row_adds_exactly_k_to_the_block(only_integers, kind):
     with dp.Session(eps=10**6):
         for row in rows:
             bound = frame_of(kind, [row]).dp.plan.agg(
-                n=dp.count(), m=dp.clip_mean("x", bounds=(-3, 10)), eps=1
+                n=dp.count(), m=dp.clip_mean("x", bounds=(-3, 10)), eps=1, mechanism="laplace"
             )
             cells = [x for (x,) in exact_integers(bound)]
             assert len(cells) == 3
@@ -215,7 +218,11 @@ def test_two_blocks_of_different_columns_each_move_in_full(only_integers, kind, 
 
     def ask(p):
         return verbs(p, grouped).agg(
-            n=dp.count(), a=dp.clip_mean("x", bounds=(-3, 10)), b=dp.clip_mean("y", bounds=(-3, 10)), eps=1
+            n=dp.count(),
+            a=dp.clip_mean("x", bounds=(-3, 10)),
+            b=dp.clip_mean("y", bounds=(-3, 10)),
+            eps=1,
+            mechanism="laplace",
         )
 
     most = 1 if grouped else 2
@@ -236,7 +243,10 @@ def test_a_block_and_a_plain_sum_in_one_call(only_integers, kind, relation, grou
 
     def ask(p):
         return verbs(p, grouped).agg(
-            a=dp.clip_mean("x", bounds=(20, 100)), b=dp.clip_sum("y", bounds=(20, 100)), eps=1
+            a=dp.clip_mean("x", bounds=(20, 100)),
+            b=dp.clip_sum("y", bounds=(20, 100)),
+            eps=1,
+            mechanism="laplace",
         )
 
     plan, (block, total) = brute_force(ask, kind, relation, rows, 1 if grouped else 2)

@@ -309,8 +309,10 @@ def test_events_know_their_law():
         assert leaf_events(plan(**GAUSSIAN)) == [("gaussian", 0, 1, 1)]
         assert leaf_events(plan(rho=0.1, mechanism="discrete_gaussian")) == [("discrete_gaussian", 1, 1, 1)]
         assert leaf_events(plan(eps=1, delta=1e-3, mechanism="optimal_count")) == [("", 0, 1, 1)]
-        mean = DF.dp.plan.clip_mean("x", bounds=(0, 4), eps=1)
+        mean = DF.dp.plan.clip_mean("x", bounds=(0, 4), eps=1, mechanism="laplace")
         assert [(k, m) for k, _, m, _ in leaf_events(mean)] == [("laplace", 2)]
+        mean = DF.dp.plan.clip_mean("x", bounds=(0, 4), eps=1, mechanism="row")
+        assert [(k, n) for k, _, _, n in leaf_events(mean)] == [("pure", 1)]
         mean = DF.dp.plan.clip_mean("x", bounds=(0, 4), eps=1, mechanism="staircase")
         assert [(k, n) for k, _, _, n in leaf_events(mean)] == [("pure", 2)]
         assert mean.plan.event.eps == 1

@@ -132,6 +132,16 @@ def test_numbers_of_units_are_rows_where_one_row_counts():
     assert [p.draw for p in several.parts if p.layout.kind == "units"] == [None]
 
 
+@pytest.mark.parametrize("target", [{"eps": 1}, {"eps": 1, "delta": 1e-6}], ids=str)
+@pytest.mark.parametrize("columns", [2, 5, 9])
+def test_means_share_a_draw_with_delta_and_without(columns, target):
+    """At (1, 1e-6) Laplace noise would win up to 8 parts, Gaussian noise beyond; one draw leaves delta alone."""
+    with dp.Session(eps=9, delta=0.01):
+        plan = FRAME.dp.plan.agg(**{c: mean(c) for c in COLUMNS[:columns]}, **target).plan
+    assert {p.mechanism for p in plan.parts} == {"row"}
+    assert plan.event.delta == 0
+
+
 def test_another_law_is_taken_by_its_name():
     call = {"m": mean("x0"), "k": mean("x1")}
     assert {p.mechanism for p in planned(call, mechanism="laplace").parts} == {"laplace"}
