@@ -106,7 +106,7 @@ def _answered(
             keys = _keys(plan, source, noisy, found)
             if receipt.tickets:
                 kept = Release(plan, noisy, keys, label=label, ci=ci, time=receipt.time, draw=draw)
-                receipt.store(to_bytes(_payload(kept, found)))
+                receipt.store(to_bytes(_payload(kept, noisy, found)))
         else:
             stored = from_bytes(receipt.stored)
             noisy, draw = stored.noisy, stored.draw
@@ -136,13 +136,16 @@ def _answered(
     return receipt, release
 
 
-def _payload(release: Release, found: pl.DataFrame | None) -> Payload:
-    """What a ledger keeps of a release: enough to answer again when the frame is gone."""
+def _payload(release: Release, noisy: list[Ints], found: pl.DataFrame | None) -> Payload:
+    """What a ledger keeps of a release: enough to answer again when the frame is gone.
+
+    Integers are kept in the order of the found keys, which the largest of some are taken from each time.
+    """
     table = facts = None
     # Keys that no file can hold leave no table: the question that is asked again is answered all the same.
     with contextlib.suppress(DPError, ValueError, TypeError, OverflowError, pl.exceptions.PolarsError):
         table, facts = release.written()
-    return Payload(release._noisy, found, release.draw, release.plan.columns, table, facts)
+    return Payload(noisy, found, release.draw, release.plan.columns, table, facts)
 
 
 def _exact(plan: Plan, source: Source, salt: int) -> Counts:

@@ -327,7 +327,9 @@ def test_rmse_and_error_of_the_mean_are_as_promised(mu):
 def test_the_rmse_of_the_mean_is_that_of_the_staircase_of_its_shape(eps, middle):
     """In the middle of the bounds, in D/n; Laplace noise has 1/eps (4.9 times as much at eps = 10)."""
     n, groups = 100, 20_000
-    release = ask(copies(values_of_mean(n, 0.0), groups), groups, m=dp.clip_mean("x", bounds=(-1, 1)), eps=eps)
+    release = ask(
+        copies(values_of_mean(n, 0.0), groups), groups, m=dp.clip_mean("x", bounds=(-1, 1)), eps=eps
+    )
     rmse = math.sqrt(float((np.asarray(release.value["m"]) ** 2).mean()))
     # fourth moments are below 40 times the squared second ones, so 20,000 squares have a relative standard error below 4.5 %
     assert rmse == pytest.approx(2 * middle / n, rel=0.15)

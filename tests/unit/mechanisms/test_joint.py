@@ -117,12 +117,13 @@ def test_shares_of_one_draw_have_its_covariances():
 
 
 def test_cells_of_one_draw_add_up_to_their_rows():
-    noise = row_noise([Block(FINE, 1, True), Block(FINE, 1, True)], "1")
+    noise = row_noise([Block(FINE, 1, True), Block(FINE, 1, True)], "0.2")
     u, v = cells(noise, 0)
     present = share(noise, {Coordinate(0): 1})
     both = halfwidth(((u, 1.0), (v, 1.0)), 0.95)
     assert both == FINE * present.interval(0.95) == summed([u, v])[0].interval(0.95)
-    assert both < 0.9 * halfwidth(((u, 1.0), (cells(noise, 0, number=1)[1], 1.0)), 0.95)
+    apart = std(((u, 1.0), (cells(noise, 0, number=1)[1], 1.0)))
+    assert std(((u, 1.0), (v, 1.0))) < 0.98 * apart  # as if they were of two draws
     assert summed([u, v])[1] == 1
     assert summed([laplace(1), laplace(1)]) == (laplace(1), 2)
     assert std(((u, 1.0), (v, 1.0))) == pytest.approx(FINE * present.std)

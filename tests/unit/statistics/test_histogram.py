@@ -379,6 +379,16 @@ def test_a_retry_on_a_ledger_charges_once_and_gives_the_stored_answer(tmp_path, 
     assert same
 
 
+def test_a_stored_choice_of_found_groups_keeps_each_count_with_its_key(tmp_path):
+    """Half of the tests above can't tell: their two groups are alike."""
+    frame = pl.DataFrame({"g": ["a"] * 100 + ["b"] * 300 + ["c"] * 200})
+    dp.Ledger.create(tmp_path / "budget.db", eps=100, delta=1e-6)
+    with dp.Session(ledger=tmp_path / "budget.db"):
+        first, again = (frame.dp.top_k("g", 2, eps=30, delta=1e-7, request_id="q") for _ in range(2))
+    assert first["g"].to_list() == again["g"].to_list() == ["b", "c"]
+    assert first.equals(again)
+
+
 def test_plans_say_of_every_question_what_becomes_of_missing_cells(kind):
     frame = as_kind(kind, pl.DataFrame({"x": [1.0, None], "g": ["a", None]}))
     asked = {

@@ -35,6 +35,10 @@ import dpframe as dp
 pytestmark = pytest.mark.sweep
 
 NAN, INF = math.nan, math.inf
+SPLIT = {
+    "eps": 1,
+    "mechanism": "laplace",
+}  # a draw for every part; what shares one: unit/planning/test_one_draw.py
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +76,7 @@ def test_a_triple_moves_by_one_row_in_l1(only_integers, kind, relation, grouped,
         },
     }[asked]
     rows = alphabet(-3.0, 10.0, grouped=grouped)
-    _, moved = brute_force(lambda p: verbs(p, grouped).agg(**questions, eps=1), kind, relation, rows, 2)
+    _, moved = brute_force(lambda p: verbs(p, grouped).agg(**questions, **SPLIT), kind, relation, rows, 2)
     assert len(moved) == 1, "one column and its bounds are one part"
     same(moved[0], BLOCK[relation])
 
@@ -91,7 +95,7 @@ def test_blocks_of_two_columns_move_by_one_row_in_l1(only_integers, kind, relati
     if grouped:  # the corners are enough
         rows = [r for r in rows if r[0] != 0.0 and (r[2] == "a" or r[0] == r[1])]
     _, (moved,) = brute_force(
-        lambda p: verbs(p, grouped).agg(**asked, eps=1), kind, relation, rows, 1 if grouped else 2
+        lambda p: verbs(p, grouped).agg(**asked, **SPLIT), kind, relation, rows, 1 if grouped else 2
     )
     same(moved, BLOCK[relation])
 
@@ -100,7 +104,7 @@ def test_blocks_of_two_columns_move_by_one_row_in_l1(only_integers, kind, relati
 def test_the_blocks_of_a_matrix_all_move_in_full(only_integers, kind, relation):
     rows = alphabet(-3.0, 10.0, grouped=False, second=True)
     plan, moved = brute_force(
-        lambda p: p.clip_cov(["x", "y"], bounds=(-3, 10), eps=1), kind, relation, rows, 1
+        lambda p: p.clip_cov(["x", "y"], bounds=(-3, 10), **SPLIT), kind, relation, rows, 1
     )
     assert len(moved) == 3
     for m in moved:
@@ -118,7 +122,7 @@ def test_every_row_adds_exactly_one_row_to_every_block(no_noise, kind):
             v=dp.clip_var("x", bounds=(-3, 10)),
             c=dp.clip_cov(["x", "y"], bounds=(-3, 10)),
             m=dp.clip_wmean("x", weights="y", bounds=(-3, 10), weight_bounds=(0, 10)),
-            eps=1,
+            **SPLIT,
         )
         cells = {0: [], 1: [], 2: []}
         for piece, (value,) in zip(bound.plan.pieces, exact_integers(bound)):
@@ -199,7 +203,7 @@ def test_a_scaled_unit_keeps_its_blocks_whole(no_noise, kind, rows):
                 v=dp.clip_var("x", bounds=(-3, 10)),
                 c=dp.clip_cov(["x", "y"], bounds=(-3, 10)),
                 m=dp.clip_wmean("x", weights="y", bounds=(-3, 10), weight_bounds=(0, 10)),
-                eps=1,
+                **SPLIT,
                 max_rows=rows,
             )
             got = exact_integers(bound)
@@ -263,12 +267,14 @@ def test_unknown_groups_of_a_triple_and_of_a_covariance_are_thresholded():
         table = groups.dp_agg(n=dp.count(), v=dp.clip_var("x", bounds=(0, 10)), eps=1, delta=1e-7)
         assert table["g"].to_list() == ["a"]
         plan = frame.dp.plan.groupby("g").dp_agg(
-            n=dp.count(), v=dp.clip_var("x", bounds=(0, 10)), eps=1, delta=1e-7
+            n=dp.count(), v=dp.clip_var("x", bounds=(0, 10)), delta=1e-7, **SPLIT
         )
         assert len(plan.plan.threshold.coordinates) == 4
         table = groups.dp_agg(c=dp.clip_cov(["x", "y"], bounds=(0, 10)), eps=1, delta=1e-7)
         assert table["g"].to_list() == ["a"]
-        plan = frame.dp.plan.groupby("g").dp_agg(c=dp.clip_cov(["x", "y"], bounds=(0, 10)), eps=1, delta=1e-7)
+        plan = frame.dp.plan.groupby("g").dp_agg(
+            c=dp.clip_cov(["x", "y"], bounds=(0, 10)), delta=1e-7, **SPLIT
+        )
         assert [p.layout.kind for p in plan.plan.parts] == ["pair", "rows"]
 
 

@@ -375,11 +375,14 @@ def test_a_triple_serves_every_question_of_its_column_at_no_extra_cost():
         "v": dp.clip_var("x", bounds=(0, 4)),
         "s": dp.clip_std("x", bounds=(0, 4)),
     }
-    plan = frame.dp.plan.agg(**asked, eps=1).plan
+    plan = frame.dp.plan.agg(**asked, eps=1, mechanism="laplace").plan
     assert len(plan.parts) == 1
     assert len(plan.pieces) == 4
     assert {p.noise.scale for p in plan.pieces} == {Fraction(plan.parts[0].layout.row)}
     assert plan.parts[0].layout.grid.count <= 2**15
+    joint = frame.dp.plan.agg(**asked, eps=1, mechanism="row").plan
+    assert [p.layout.kind for p in joint.parts] == ["block", "rows"]
+    assert {p.noise.joint.scale for p in joint.pieces} == {1}
 
 
 def test_a_matrix_can_be_written_and_read_back(tmp_path, budget):
