@@ -210,8 +210,8 @@ FAULTS = (
     Fault(
         "an answer leaves before it is on disk",
         "pipeline.py",
-        "                receipt.store(to_bytes(_payload(kept, found)))\n",
-        "                to_bytes(_payload(kept, found))\n",
+        "                receipt.store(to_bytes(_payload(kept, noisy, found)))\n",
+        "                to_bytes(_payload(kept, noisy, found))\n",
         LEDGER,
     ),
     Fault(
