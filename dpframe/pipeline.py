@@ -74,8 +74,10 @@ def run(
             time=dt.datetime.now(dt.UTC),
             draw=secrets.token_hex(16),
         )
-    if isinstance(source, Recorded) and stored_answer(session, request_id) is None:
-        raise InputError("This plan was made for an answer that another ledger stored. Hint: plan anew.")
+    if stored_answer(session, request_id) is None:
+        if isinstance(source, Recorded):
+            raise InputError("This plan was made for an answer that another ledger stored. Hint: plan anew.")
+        source.names()  # a frame that can't be opened costs nothing; a stored answer needs none
     check_part(session, source)
     check_steps(session, source)
     check_windows(session)

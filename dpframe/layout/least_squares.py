@@ -92,7 +92,7 @@ def _fit(sums: Floats, covariance: Floats, terms: Floats, rounded: Floats) -> Fi
         return np.asarray(weights.reshape(*weights.shape[:-2], -1) @ weighing).reshape(weights.shape)
 
     n = sums[:, 0, 0]
-    few = ~(n >= max(k + 2.0, CLEAR * np.sqrt(covariance[0, 0, 0, 0])))
+    few = ~(n >= max(k + 2.0, CLEAR * np.sqrt(max(0.0, covariance[0, 0, 0, 0]))))
     apart = _positive(sums[:, :k, :k])
     safe = np.where((few | ~apart)[:, None, None], np.eye(size), sums)
     made = _debiased(safe, weighed)

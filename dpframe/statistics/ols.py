@@ -153,7 +153,7 @@ def ols(
     >>> with dp.Session(eps=1e6):
     ...     t = df.dp.ols("y", ["a"], bounds={"y": (0, 10), "a": (0, 5)}, eps=1e6, round=2)
     >>> t.select("term", "estimate", "n", "residual_sd").rows()
-    [('intercept', 1.03, 1000, 0.08), ('a', 1.98, 1000, 0.08)]
+    [('intercept', 1.03, 1000, 0.07), ('a', 1.98, 1000, 0.07)]
     """
     column = one_column("ols", y)
     names = list_of_columns("ols", x)

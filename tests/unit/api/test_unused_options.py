@@ -43,6 +43,9 @@ HARMLESS = {
     "complete_cases": {"count", "count_units", "ols"},
     "max_rows_per_group": {"count_units"},
     "max_rows": {"count_units"},
+    # one draw for the whole row is better than any law that uses delta, and as good for either loss
+    "delta": {"clip_mean", "clip_cov", "clip_corr", "ols"},
+    "loss": {"clip_mean", "clip_cov", "clip_corr", "ols"},
 }
 
 

@@ -107,7 +107,7 @@ def ask(verbs, question: str, bounds):
         case "count_x":
             return verbs.count("x", eps=1)
         case "both_counts":
-            return verbs.agg(n=dp.count(), c=dp.count("x"), eps=1)
+            return verbs.agg(n=dp.count(), c=dp.count("x"), eps=1, mechanism="laplace")
         case "sum":
             return verbs.clip_sum("x", bounds=bounds, eps=1)
         case "mean":
@@ -121,6 +121,7 @@ def ask(verbs, question: str, bounds):
                 m=dp.clip_mean("x", bounds=bounds),
                 c=dp.count("x"),
                 eps=1,
+                mechanism="laplace",  # integers of a draw for every part
             )
 
 
