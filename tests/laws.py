@@ -74,6 +74,14 @@ def alarm(observed, law) -> bool:
     return not chance.fits(np.asarray(observed)[order], p[order] * np.sum(observed))
 
 
+def tells(law, other, draws: int) -> bool:
+    """Whether counts just as ``other`` expects them are taken as not from ``law``: what a test of draws can see.
+
+    Of expected counts, not of draws from ``other``: a wrong law that is seen only mostly would fail a test by chance.
+    """
+    return alarm(np.round(np.asarray(other, dtype=float) * draws), law)
+
+
 def exp(x: list[float]) -> np.ndarray:
     return np.array([math.exp(v) for v in x])
 
