@@ -18,7 +18,7 @@ ALARM = 1e-10
 
 def least_hits(n: int, p: float, alarm: float = ALARM) -> int:
     """The greatest k for which at most ``alarm`` of all samples of ``n`` have fewer than k hits of chance ``p``."""
-    return goodness_of_fit.least_hits(n, p, alarm)
+    return int(goodness_of_fit.least_hits(n, p, alarm))
 
 
 def most_hits(n: int, p: float, alarm: float = ALARM) -> int:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from row_law import gauge
 
 import dpframe as dp
+from dpframe.audit.joint_moves import solved
 from dpframe.engine.opening import as_source
 from dpframe.mechanisms.joint import Joint, Share
 from dpframe.noise.row_shape import Cells
@@ -50,36 +49,11 @@ def moved(plan, one, two, salt=1):
 
 
 def in_coordinates(plan, number, difference):
-    """The differences of pieces as (k, [(cells, l) of every block]), by elimination; k is None where no piece tells."""
-    pieces = draws_of(plan)[number]
-    joint = plan.pieces[pieces[0]].noise.joint
-    table = [[*map(Fraction, plan.pieces[i].noise.weights), Fraction(d)] for i, d in zip(pieces, difference)]
-    width, solved, row = len(joint.coordinates), {}, 0
-    for column in range(width):
-        pivot = next((r for r in range(row, len(table)) if table[r][column]), None)
-        if pivot is None:
-            continue
-        table[row], table[pivot] = table[pivot], table[row]
-        table[row] = [x / table[row][column] for x in table[row]]
-        for r in range(len(table)):
-            if r != row and table[r][column]:
-                factor = table[r][column]
-                table[r] = [x - factor * y for x, y in zip(table[r], table[row])]
-        solved[column] = row
-        row += 1
-    assert all(not line[-1] for line in table[row:]), "released integers contradict the shape of their draw"
-    free = [c for c in range(width) if c not in solved]
-    assert free in ([], [0]), "only the number of rows may be drawn and not released"
-    values = {c: table[r][-1] for c, r in solved.items()}
-    assert all(v.denominator == 1 for v in values.values())
-    assert all(not x for c in free for r in solved.values() for x in [table[r][c]])
-    k = None if free else int(values[0])
-    at = {c: int(values[i]) for i, c in enumerate(joint.coordinates) if i in values}
-    blocks = []
-    for j in range(len(joint.blocks)):
-        here = next((v for c, v in at.items() if c.block == j and c.cell is None), 0)
-        blocks.append((tuple(v for c, v in at.items() if c.block == j and c.cell is not None), here))
-    return k, blocks
+    """The differences of pieces as (k, [(cells, l) of every block]); k is None where no piece tells."""
+    shares = [plan.pieces[i].noise for i in draws_of(plan)[number]]
+    move = solved(shares[0].joint, [s.weights for s in shares], difference)
+    assert move is not None, "released integers contradict the shape of their draw"
+    return move
 
 
 def steps_of(plan, number, difference, reach):

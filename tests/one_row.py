@@ -139,5 +139,17 @@ def verbs(plan, grouped):
     return plan.groupby("g", keys=["a", "b"]) if grouped else plan
 
 
+def two_blocks(p, grouped, **options):
+    """Two columns' means and the number of rows, each with a draw of its own."""
+    return verbs(p, grouped).agg(
+        n=dp.count(),
+        a=dp.clip_mean("x", bounds=(-3, 10)),
+        b=dp.clip_mean("y", bounds=(-3, 10)),
+        eps=1,
+        mechanism="laplace",
+        **options,
+    )
+
+
 def same(got, want):
     assert got == pytest.approx(want, rel=1e-6)

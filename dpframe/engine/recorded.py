@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dpframe.engine.held import Held
-from dpframe.engine.pandas import key_columns as pandas_keys
+from dpframe.engine.pandas_cells import key_columns as pandas_keys
 from dpframe.engine.polars_query import restore
 from dpframe.errors import InputError
 from dpframe.frames.columns import Column, lookup

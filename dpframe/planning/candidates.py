@@ -43,9 +43,6 @@ def add_sums(draft: Draft, group: Sequence[Aggregate], target: Target, *, thresh
 
     Privacy: the rule reads questions, types and the policy, nothing else.
     """
-    if draft.total is not None and draft.request.mechanism != "row":
-        add_split(draft, group, target, thresholded=thresholded)
-        return
     cut = None
     if draft.request.mechanism == "row":
         cut = forced(draft, needs(draft, group, thresholded))

@@ -62,10 +62,6 @@ class Draft:
             setattr(other, name, list(getattr(self, name)))
         return other
 
-    def adopt(self, other: Draft) -> None:
-        """Take what a fork has planned."""
-        self.__dict__.update(other.__dict__)
-
     @property
     def row_steps(self) -> int:
         """How many steps a row is in what the engine adds up."""

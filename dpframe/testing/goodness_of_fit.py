@@ -11,12 +11,8 @@ _THIN = 20  # fewer expected hits than this make no cell of their own: nothing w
 _POWERS = np.arange(1, 25) / 50  # of the exponential moments; each gives a bound, so the least does
 
 
-def least_hits(n: int, p: float, alarm: float) -> int:
+def least_hits(n: int, p: float | npt.NDArray[np.float64], alarm: float) -> npt.NDArray[np.int64]:
     """The greatest k for which at most ``alarm`` of all samples of ``n`` have fewer than k hits of chance ``p``."""
-    return int(_least(n, np.array([p]), alarm)[0])
-
-
-def _least(n: int, p: npt.NDArray[np.float64], alarm: float) -> npt.NDArray[np.int64]:
     from scipy.stats import binom
 
     k = np.maximum(np.asarray(binom.ppf(alarm, n, p)).astype(np.int64), 0)
@@ -56,7 +52,7 @@ def fits(seen: npt.ArrayLike, expected: npt.ArrayLike, alarm: float) -> bool:
     if len(e) < 2:
         return True
     share = alarm / 4 / len(e)
-    least, most = _least(n, e / n, share), n - _least(n, 1 - e / n, share)
+    least, most = least_hits(n, e / n, share), n - least_hits(n, 1 - e / n, share)
     if np.any((o < least) | (o > most)):
         return False
     statistic = math.fsum((o - e) ** 2 / e)

@@ -18,6 +18,7 @@ from one_row import (
     each_relation,
     frame_of,
     same,
+    two_blocks,
     verbs,
 )
 
@@ -40,14 +41,7 @@ def only(grouped):
 @each_grouping
 def test_two_blocks_and_their_number_move_as_complete_rows(only_integers, kind, relation, grouped):
     def ask(p):
-        return verbs(p, grouped).agg(
-            n=dp.count(),
-            a=dp.clip_mean("x", bounds=(-3, 10)),
-            b=dp.clip_mean("y", bounds=(-3, 10)),
-            eps=1,
-            mechanism="laplace",
-            complete_cases=True,
-        )
+        return two_blocks(p, grouped, complete_cases=True)
 
     plan, moved = brute_force(ask, kind, relation, rows(grouped), only(grouped))
     assert [len(p.layout.coordinates) for p in plan.parts] == [2, 2]  # no cell for what is missing
@@ -78,14 +72,7 @@ def test_a_tally_beside_sums_moves_as_complete_rows(only_integers, kind, relatio
 def test_a_complete_row_adds_one_row_to_every_block_and_another_adds_nothing(only_integers, kind, grouped):
     with dp.Session(eps=10**9):
         for row in itertools.chain(ALPHABET, GROUPED):
-            bound = verbs(frame_of(kind, [row]).dp.plan, grouped).agg(
-                n=dp.count(),
-                a=dp.clip_mean("x", bounds=(-3, 10)),
-                b=dp.clip_mean("y", bounds=(-3, 10)),
-                eps=1,
-                mechanism="laplace",
-                complete_cases=True,
-            )
+            bound = two_blocks(frame_of(kind, [row]).dp.plan, grouped, complete_cases=True)
             got = exact_integers(bound)
             there = row[3] and None not in row[:2]
             for i, part in enumerate(bound.plan.parts):

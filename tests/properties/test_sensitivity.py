@@ -34,6 +34,7 @@ from one_row import (
     frame_of,
     observed,
     same,
+    two_blocks,
     vectors,
     verbs,
 )
@@ -217,13 +218,7 @@ def test_two_blocks_of_different_columns_each_move_in_full(only_integers, kind, 
         rows = [r for r in rows if r[0] != 0.0 and (r[2] == "a" or r[0] == r[1])]
 
     def ask(p):
-        return verbs(p, grouped).agg(
-            n=dp.count(),
-            a=dp.clip_mean("x", bounds=(-3, 10)),
-            b=dp.clip_mean("y", bounds=(-3, 10)),
-            eps=1,
-            mechanism="laplace",
-        )
+        return two_blocks(p, grouped)
 
     most = 1 if grouped else 2
     plan, moved = brute_force(ask, kind, relation, rows, most)
