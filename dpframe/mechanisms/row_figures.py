@@ -28,16 +28,14 @@ At = tuple[int | None, int | None]  # (block, cell): (None, None) the rows, (j, 
 # ---- moments, exactly ----
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def covariance(blocks: tuple[Cells, ...], scale: Fraction, at: tuple[At, ...]) -> Floats:
     """Covariances of the coordinates ``at`` (all means are 0)."""
     degree = sum(b.size for b in blocks) + 3
     total = _total(blocks, scale)
 
     def moment(u: At, v: At) -> float:
-        return float(
-            _DIGITS.divide(_series([_sum(blocks, u, v, s) for s in range(degree + 1)], scale), total)
-        )
+        return float(_DIGITS.divide(_series(_sums(blocks, u, v, degree), scale), total))
 
     return _table(blocks, at, moment)
 
@@ -50,7 +48,7 @@ def by_size(blocks: tuple[Cells, ...], scale: Fraction, at: tuple[At, ...]) -> t
     found: list[Floats] = []
     while sum(odds) < 1 - 1e-13:
         s = len(odds)
-        points = sum(math.prod(b.ways(a, s - a) for b in blocks) for a in range(s + 1))
+        points = sum(_with_mirror(s, _held(blocks, s)))
         share = _DIGITS.divide(_DIGITS.multiply(Decimal(points), _DIGITS.power(q, s)), _total(blocks, scale))
         odds.append(float(share))
         found.append(_table(blocks, at, lambda u, v: _sum(blocks, u, v, s) / points))  # noqa: B023
@@ -76,18 +74,35 @@ def _kind(blocks: tuple[Cells, ...], u: At, v: At) -> object:
     return tuple(ends), u[0] == v[0], u == v
 
 
+@lru_cache(maxsize=4096)
+def _sums(blocks: tuple[Cells, ...], u: At, v: At, degree: int) -> tuple[int, ...]:
+    """:func:`_sum` for s up to ``degree``: the same at every scale."""
+    return tuple(_sum(blocks, u, v, s) for s in range(degree + 1))
+
+
 def _sum(blocks: tuple[Cells, ...], u: At, v: At, s: int) -> int:
     """The sum of a product of two coordinates over all that pairs with a + b = s hold."""
     of_rows = sum(block is None for block, _ in (u, v))
+    mine = {j: [cell for k, cell in (u, v) if k == j] for j, _ in (u, v) if j is not None}
+    out = []
+    for a, held in enumerate(_held(blocks, s)):
+        b = s - a
+        product = held * (a - b) ** of_rows
+        for j, cells in mine.items():
+            product = product // blocks[j].ways(a, b) * _block_sum(blocks[j], cells, a, b)
+        out.append(product)
+    return sum(_with_mirror(s, out))
 
-    def total(a: int, b: int) -> int:
-        out: int = (a - b) ** of_rows
-        for j, block in enumerate(blocks):
-            mine = [cell for k, cell in (u, v) if k == j]
-            out *= _block_sum(block, mine, a, b) if mine else block.ways(a, b)
-        return out
 
-    return sum(total(a, s - a) for a in range(s + 1))
+@lru_cache(maxsize=4096)
+def _held(blocks: tuple[Cells, ...], s: int) -> list[int]:
+    """The number of points that (a, s - a) holds, for a up to s/2."""
+    return [math.prod(b.ways(a, s - a) for b in blocks) for a in range(s // 2 + 1)]
+
+
+def _with_mirror(s: int, values: list[int]) -> list[int]:
+    """Of values for a up to s/2 that are the same for (a, b) and (b, a): those of all a, added up."""
+    return [x if 2 * a == s else 2 * x for a, x in enumerate(values)]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -110,6 +125,7 @@ def _block_sum(block: Cells, mine: list[int | None], a: int, b: int) -> int:
     return _block_sum_cached(block, named, a, b)
 
 
+@lru_cache(maxsize=1 << 16)
 def _cell_sum(block: Cells, cells: tuple[int | None, ...], a: int, b: int) -> int:
     m, up, down = block.m, a * block.steps + block.slack, b * block.steps + block.slack
     if not cells:

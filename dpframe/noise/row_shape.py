@@ -44,17 +44,25 @@ class Cells:
         return self.m + self.missing
 
     def ways(self, a: int, b: int) -> int:
-        """W: the number of (cells, l) that (a, b) holds."""
-        k, r = self.steps, self.slack
-        if not self.missing:
-            return points(self.m, a * k + r, b * k + r)
-        if self.m == 1:
-            s = a + b
-            return k * (s * s - (a * a + b * b - s) // 2) + (2 * r + 1) * (s + 1)
-        if a + b > 4 * self.m + 8:
-            return sum(c * comb(a, u) * comb(b, v) for u, v, c in coefficients(self))
-        rising = sum(points(self.m, t * k + r, b * k + r) for t in range(a + 1))
-        return rising + sum(points(self.m, a * k + r, t * k + r) for t in range(b))
+        """W: the number of (cells, l) that (a, b) holds; the same for (b, a)."""
+        return _ways(self, min(a, b), max(a, b))
+
+
+@lru_cache(maxsize=1 << 16)
+def _ways(block: Cells, a: int, b: int) -> int:
+    if not block.missing:
+        return _held(block, a, b)
+    if block.m == 1:
+        s = a + b
+        return block.steps * (s * s - (a * a + b * b - s) // 2) + (2 * block.slack + 1) * (s + 1)
+    if a + b > 4 * block.m + 8:
+        return sum(c * comb(a, u) * comb(b, v) for u, v, c in coefficients(block))
+    return sum(_held(block, t, b) for t in range(a + 1)) + sum(_held(block, a, t) for t in range(b))
+
+
+@lru_cache(maxsize=1 << 16)
+def _held(block: Cells, a: int, b: int) -> int:
+    return points(block.m, a * block.steps + block.slack, b * block.steps + block.slack)
 
 
 def points(m: int, most: int, least: int) -> int:

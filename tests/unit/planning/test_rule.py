@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import os
-import random
 from fractions import Fraction
 
 import pandas as pd
@@ -23,7 +20,6 @@ FRAME = pl.DataFrame(
     {c: [1.0] for c in COLUMNS} | {"t": [True], "u": [False], "k": [1], "g": ["a"], "who": [1]}
 )
 NUMPY = pd.DataFrame({c: [1] for c in COLUMNS} | {"t": [True], "g": ["a"]})
-AUDIT = bool(os.environ.get("DPFRAME_AUDIT"))
 
 
 def planned(call, frame=FRAME, grouped=True, **options):
@@ -236,79 +232,3 @@ def test_found_groups_are_thresholded_on_the_run_that_lets_most_through():
     assert plan.pieces[where].noise.weights[0] == 1
     assert plan.outputs[-1].answer.coordinates() == (where,)
     assert plan.delta == pytest.approx(1e-6)
-
-
-# ---- the promise ----
-
-BLOCKS = {
-    "mean": lambda c: mean(c),
-    "sum": lambda c: total(c, -20, 80),
-    "positive sum": lambda c: total(c),
-    "mean of a public n": lambda c: dp.clip_mean(c, bounds=(0, 9), n=50),
-    "count": lambda c: dp.count(c),
-    "variance": lambda c: dp.clip_var(c, bounds=(0, 9)),
-    "deviation": lambda c: dp.clip_std(c, bounds=(0, 9)),
-    "covariance": lambda c: dp.clip_cov([c, "k"], bounds=(0, 9)),
-    "weighted": lambda c: dp.clip_wmean(c, weights="k", bounds=(0, 9), weight_bounds=(0, 3)),
-    "vector": lambda c: dp.vector_sum([c, "k"], norm=1),
-    "values": lambda c: dp.n_unique(c),
-}
-SETTINGS = [
-    {"eps": 0.1},
-    {"eps": 1},
-    {"eps": 3},
-    {"eps": 10},
-    {"eps": 1, "delta": 1e-6},
-    {"eps": 1, "neighbors": "replace_one"},
-    {"eps": 1, "grouped": False},
-    {"eps": 1, "grouped": False, "neighbors": "replace_one"},
-    {"eps": 1, "unit": "who", "max_groups": 2, "max_rows_per_group": 3},
-    {"eps": 1, "complete_cases": True},
-    {"eps": 3, "delta": 1e-6, "unit": "who", "max_groups": 2, "max_rows_per_group": 1},
-]
-TOLERATED = 1.0501
-
-
-def calls(most):
-    """All calls of 2 to ``most`` blocks, with and without their number of rows."""
-    for size in range(2, most + 1):
-        for kinds in itertools.combinations_with_replacement(BLOCKS, size):
-            for counted in (False, True):
-                yield kinds, counted
-
-
-def asked(kinds, counted):
-    call = {f"o{i}": BLOCKS[kind](COLUMNS[i]) for i, kind in enumerate(kinds)}
-    return call | ({"n": dp.count()} if counted else {})
-
-
-SAMPLED = list(calls(6)) if AUDIT else random.Random(17).sample(list(calls(6)), 120)
-
-
-@pytest.mark.parametrize("setting", SETTINGS, ids=str)
-def test_no_output_of_any_call_is_worse_than_by_a_draw_for_every_part(setting):
-    """At most 1.05 times; computed here from covariances. ``DPFRAME_AUDIT=1`` tries all calls of 2 to 6 blocks."""
-    some = SAMPLED if AUDIT else random.Random(str(setting)).sample(SAMPLED, 24)
-    fused = 0
-    for kinds, counted in some:
-        call = asked(kinds, counted)
-        if setting.get("complete_cases") and "mean of a public n" in kinds:
-            continue
-        plan, split = (
-            planned(call, **setting),
-            planned(call, **setting, mechanism="laplace"),
-        )
-        fused += any(p.draw is not None for p in plan.parts)
-        if plan.threshold is not None:
-            assert plan.threshold.size <= 1.05 * split.threshold.size
-        for o in plan.outputs:
-            if o.question.verb.startswith("vector"):
-                continue
-            for share in (0.5, 1):
-                assert off(plan, o.name, share) <= TOLERATED * off(split, o.name, share), (
-                    kinds,
-                    counted,
-                    o.name,
-                    share,
-                )
-    assert fused > len(some) / 8
