@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -45,6 +45,11 @@ class Reach:
     rows: int = 1
     groups: int = 1
     total: int | None = None
+
+    def in_steps(self, row: int) -> Reach:
+        """The same reach in steps of which a row has ``row``."""
+        total = None if self.total is None else self.total * row
+        return replace(self, rows=self.rows * row, total=total)
 
     @property
     def most(self) -> int:

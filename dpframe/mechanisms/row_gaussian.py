@@ -61,22 +61,39 @@ class Map:
 def squared_move(blocks: tuple[Block, ...], m: Map, reach: Reach) -> Fraction:
     """Delta2 squared: how far one unit moves the map at most, over all groups together.
 
-    Privacy: a row is a vertex of the blocks' shapes or between them, and norms are convex: (lam; +-1; beta*(1 - kappa)) where
-    block j is present, (lam; 0; -beta*kappa) where it is not; the worst of each block. A unit's rows, scaled, add at most
-    R of these in each of L0 groups: R**2 * L0 times a row's square. Under replace_one rows that stay in place as
-    others move by a difference of vertices, (0; +-2; 0) or (0; +-1; beta) a block, in L0 groups; those that go and come move by whole
-    vertices in 2*L0 groups (in one place alone: once, for those that are filtered before or after); a mixture is less than the worse of both.
+    Privacy: a row is a vertex of the blocks' shapes or between them, and a unit's rows, scaled, add n of these to a group. So
+    n rows of one unit and q of another move the map by n*a - q*b in a group (q = 0 under add_remove), by :func:`_apart` at
+    most in square. That is convex in all n and q, so largest where a unit fills k groups with R rows and has r in one more
+    (``reach.full``). Of a replaced unit each group of rows meets its like, or nothing, on both sides; or the r of each meet R of the
+    other. In one place alone, rows that are filtered before or after come or go by themselves.
     """
-    kappa, square = m.share, m.beta**2
-    missing = sum(b.missing for b in blocks)
-    whole = m.lam**2 + (len(blocks) - missing)
-    whole += missing * max(1 + square * (1 - kappa) ** 2, square * kappa**2)
+
+    def apart(n: int, q: int) -> Fraction:
+        return _apart(blocks, m, n, q)
+
+    (k, rest), full = reach.full, reach.each
     if not reach.replace:
-        return reach.rows**2 * reach.groups * whole
-    between = Fraction(4 * (len(blocks) - missing)) + missing * max(Fraction(4), 1 + square)
+        return k * apart(full, 0) + apart(rest, 0)
     if not reach.several:
-        return reach.rows**2 * max(between, whole)
-    return reach.rows**2 * reach.groups * max(between, 2 * whole)
+        return max(apart(full, full), apart(full, 0))
+    like, alike = (max(apart(n, n), 2 * apart(n, 0)) for n in (full, rest))
+    return (k - 1) * like + max(like + alike, 2 * apart(full, rest))
+
+
+def _apart(blocks: tuple[Block, ...], m: Map, n: int, q: int) -> Fraction:
+    """The largest square of n*a - q*b over vertices a and b: (lam; +-1; beta*(1 - kappa)) where block j is present, (lam; 0; -beta*kappa) where it is not.
+
+    Blocks have coordinates of their own, so it is a sum of the worst of each.
+    """
+    missing, square = sum(b.missing for b in blocks), m.beta**2
+    here, gone = 1 - m.share, m.share
+    worst = max(
+        (n + q) ** 2 + square * here**2 * (n - q) ** 2,
+        n**2 + square * (n * here + q * gone) ** 2,
+        q**2 + square * (n * gone + q * here) ** 2,
+        square * gone**2 * (n - q) ** 2,
+    )
+    return m.lam**2 * (n - q) ** 2 + (len(blocks) - missing) * (n + q) ** 2 + missing * worst
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ def errors(before: Draft, planned: Draft) -> Errors:
     laws = [p.noise for p in planned.pieces]
     found: dict[str, list[float]] = {}
     for share in (0.5, 1.0):
-        exact = _made_up(planned.measures, share)
+        exact = _made_up(planned.measures, share, planned.row_steps)
         nothing = np.zeros(1, dtype=np.int64)
         noisy = [nothing] * start + [_integers(p, exact) for p in planned.pieces[start:]]
         for o in _judged(planned, outputs):
@@ -232,14 +232,15 @@ def _integers(piece: Piece | ChoicePiece, exact: Counts) -> Ints:
     return piece.exact(exact)
 
 
-def _made_up(measures: Sequence[Measure], share: float) -> Counts:
-    """A group in which columns are spread evenly about the middle of their bounds (share 1/2), or lie at the upper one."""
-    n = np.array([ROWS], dtype=np.int64)
+def _made_up(measures: Sequence[Measure], share: float, row_steps: int) -> Counts:
+    """A group, counted in row steps, in which columns are spread evenly about the middle of their bounds (share 1/2), or lie at the upper one."""
+    rows = ROWS * row_steps
+    n = np.array([rows], dtype=np.int64)
 
     def total(m: Measure, product: tuple[int, ...]) -> Ints:
         steps = [m.axes[i].steps for i in product]
         part = 1 if share == 1 else 3 if len(product) > len(set(product)) else 2 ** len(product)
-        return np.array([math.prod(steps) * ROWS // part], dtype=np.int64)
+        return np.array([math.prod(steps) * rows // part], dtype=np.int64)
 
     sums = tuple(tuple(total(m, p) for p in m.products) for m in measures)
     return Counts(n, tuple(n for _ in measures), sums, units=n)

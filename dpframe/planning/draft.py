@@ -72,6 +72,11 @@ class Draft:
         """How far one unit's rows go."""
         return Reach(self.policy.replace, self.several, self.rows, self.groups, self.total)
 
+    @property
+    def most_steps(self) -> int:
+        """The finest grid whose sums, in row steps, stay exact integers."""
+        return MOST_STEPS if self.total is None else WEIGHED_STEPS
+
     def tally(self, t: Tally) -> int:
         """The place of a tally that the engine is asked for."""
         if t not in self.tallies:
@@ -139,9 +144,14 @@ class Draft:
             if family.kind == "distinct":
                 layout = distinct_layout(start, once=self.policy.unit == family.columns)
             return layout, self.tally(family.tally), family
-        most = MOST_STEPS if self.total is None else WEIGHED_STEPS
         layout, measure = lay_out(
-            family, start, self.types, form=form, missing_cell=missing_cell, fold=self.fold, most=most
+            family,
+            start,
+            self.types,
+            form=form,
+            missing_cell=missing_cell,
+            fold=self.fold,
+            most=self.most_steps,
         )
         layout = layout.weighed(self.row_steps)
         return layout, -1 if measure is None else self.measure(measure), family

@@ -8,10 +8,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpframe.accounting.events import Event, compose
-from dpframe.errors import MechanismError
 from dpframe.layout.answers import Linear
 from dpframe.layout.families import UNITS, Family, lay_out, present_layout, rows_layout
-from dpframe.layout.grids import MOST_STEPS
 from dpframe.layout.layouts import Layout
 from dpframe.mechanisms import row, row_gaussian
 from dpframe.mechanisms.auto import cost, part_of
@@ -108,20 +106,16 @@ def add_runs(
     Raises
     ------
     MechanismError
-        Where a draw can't be made: too many cells, noise beyond what can be drawn exactly, or units that are scaled to
-        parts of rows over all of their groups (a row of a draw is a whole one).
+        Where a draw can't be made: too many cells, or noise beyond what can be drawn exactly.
 
     Privacy. Each of the p runs and other parts has target/p and is calibrated to a unit's whole reach, by the row law
     or the Gaussian of a linear map (:mod:`dpframe.planning.runs` says why a row of each run is a row of these laws) or as in
     :func:`~dpframe.planning.split.add_split`. Their draws are independent, so their events add up: p draws of eps/p
     are eps-DP, and eps*tanh(eps/2p)-zCDP. A run is of sums that the engine adds up in one pass: what is tallied, which is read
-    again, has parts of its own. The number of rows that a run draws costs nothing more: it is part of the vector.
+    again, has parts of its own. The number of rows that a run draws costs nothing more: it is part of the vector. Units that are
+    scaled over all of their groups count in row steps, of which the law is then: what it takes of a row it takes of a
+    step, as a unit's steps n', c' and sums keep 0 <= sums <= c'*K, c' <= n' exactly, and its n' add up to T rows' steps.
     """
-    if draft.total is not None:  # what the engine adds up is then in steps of a row
-        raise MechanismError(
-            "mechanism='row' makes one draw for whole rows, and with max_rows over groups units count for parts of rows.",
-            hint="mechanism='laplace', or max_groups and max_rows_per_group",
-        )
     needed, p = needs(draft, group, thresholded), cut.draws
     by_rows = thresholded and not draft.by_units
     each = part_of(noise_target(target, thresholded=thresholded), p)
@@ -159,15 +153,15 @@ def add_runs(
     for number, r in enumerate(runs, draft.draws):
         for i, (family, seat, measure) in enumerate(r.seats):
             numbers[family] = part = len(draft.parts)
-            draft.parts.append(_part(draft, seat.layout, family, event, p, number, cut.map))
-            layout = replace(seat.layout, start=len(draft.pieces))
-            draft.parts[-1] = replace(draft.parts[-1], layout=layout)
+            layout = replace(seat.layout, start=len(draft.pieces)).weighed(draft.row_steps)
+            draft.parts.append(_part(draft, layout, family, event, p, number, cut.map))
             draft.pieces += [
                 Piece(c, measure, Share(r.joint, number, w, seat.block.steps), part)
                 for c, w in zip(layout.coordinates, seat.shares(r.joint, i))
             ]
         if r in counted:
             layout, measure = r.counter(len(draft.pieces))
+            layout = layout.weighed(draft.row_steps)
             rows = tuple(int(not i) for i in range(len(r.joint.coordinates)))
             counters[number] = len(draft.pieces)
             draft.pieces.append(
@@ -184,7 +178,7 @@ def add_runs(
         units = any(draft.counts_rows(a) and not a.counts_rows for a in group)
         said = draft.policy.unit_name if units else "row"
         where = (counters[draft.draws + found],)
-        draft.threshold = Threshold(where, least[found], 1, said, keys_delta)
+        draft.threshold = Threshold(where, least[found], draft.row_steps, said, keys_delta)
         event = with_keys(event, keys_delta)
     elif thresholded:
         layouts = [layout for layout, _, _ in laid]
@@ -215,7 +209,7 @@ def _run(
 
     Privacy: the grids are public, and what a row adds is bounded on the grid that is taken.
     """
-    most = MOST_STEPS
+    most, reach = draft.most_steps, draft.reach.in_steps(draft.row_steps)
     while True:
         found = []
         for family in run:
@@ -228,14 +222,14 @@ def _run(
             assert measure is not None
             found.append((family, seat, measure))
         blocks = tuple(seat.block for _, seat, _ in found)
-        room = finest(blocks, each, draft.reach)
+        room = finest(blocks, each, reach)
         if most > COARSEST and max(b.steps for b in blocks) > room:
             most = max(COARSEST, min(most // 2, 1 << max(0, room.bit_length() - 2)))
             continue
         if m is not None:
-            joint: Joint = row_gaussian.calibrate(blocks, m, each, draft.reach)
+            joint: Joint = row_gaussian.calibrate(blocks, m, each, reach)
         else:
-            joint = calibrated(blocks, each, draft.reach)
+            joint = calibrated(blocks, each, reach)
         return Run(joint, tuple((f, s, draft.measure(m)) for f, s, m in found), alone)
 
 
@@ -260,12 +254,12 @@ def _part(
 
 
 def _least_rows(draft: Draft, joints: Sequence[Joint], delta: Fraction) -> list[int]:
-    """For each draw the least T with P(R + noise of the number of rows >= T) <= delta'.
+    """For each draw the least T with P(R + noise of the number of rows >= T) <= delta', in row steps.
 
     Privacy: a group that one unit alone makes up has R rows at most.
     """
     each = per_key_delta(delta, draft.groups)
-    return [_least(j, draft.rows, each) for j in joints]
+    return [_least(j, draft.rows * draft.row_steps, each) for j in joints]
 
 
 @lru_cache(maxsize=256)
@@ -283,4 +277,5 @@ def _pooled(draft: Draft, counters: tuple[int, ...]) -> Linear:
     if len(counters) == 1 or not all(weights):
         weights = [Fraction(1)] * len(counters)
     total = sum(weights, Fraction(0))
-    return Linear(tuple((i, w / total) for i, w in zip(counters, weights)), integer=True)
+    steps = draft.row_steps
+    return Linear(tuple((i, w / total / steps) for i, w in zip(counters, weights)), integer=True)

@@ -6,6 +6,7 @@ from planted.fault import Fault
 
 FILE = "properties/test_rows_over_groups.py"
 SHARED = (f"{FILE}::test_every_engine_shares_units_out_as_whole_numbers_do",)
+PARTS = "unit/planning/test_one_draw_of_parts.py"
 MOVED = (f"{FILE}::test_a_unit_moves_integers_by_what_is_declared",)
 
 LIMIT_FAULTS = (
@@ -71,5 +72,26 @@ LIMIT_FAULTS = (
         "most, counted = draft.rows * layout.row,",
         "most, counted = layout.row,",
         (f"{FILE}::test_a_lone_unit_betrays_no_key",),
+    ),
+    Fault(
+        "the threshold of a shared draw takes a unit for one step of a row",
+        "planning/fused.py",
+        "[_least(j, draft.rows * draft.row_steps, each) for j in joints]",
+        "[_least(j, draft.rows, each) for j in joints]",
+        (f"{PARTS}::test_a_lone_unit_betrays_no_key_of_a_shared_draw",),
+    ),
+    Fault(
+        "a draw for a row is for a row where units move it by steps of rows",
+        "planning/fused.py",
+        "reach = draft.most_steps, draft.reach.in_steps(draft.row_steps)",
+        "reach = draft.most_steps, draft.reach",
+        (f"{PARTS}::test_every_unit_moves_its_draw_by_the_steps_of_its_rows",),
+    ),
+    Fault(
+        "in a Gaussian draw the rest of a unit meets no full group of another",
+        "mechanisms/row_gaussian.py",
+        "max(like + alike, 2 * apart(full, rest))",
+        "like + alike",
+        (f"{PARTS}::test_the_square_of_a_replaced_unit_is_that_of_its_worst_rows",),
     ),
 )

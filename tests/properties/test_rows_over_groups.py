@@ -324,10 +324,6 @@ def test_limits_are_found_where_they_are_looked_for():
             grouped.agg(dp.count(), dp.count_units(), eps=1)
         with pytest.raises(dp.InputError, match="In how many groups"):
             dp.frame(frame).plan.groupby("g").count(eps=1, delta=1e-3)
-        with pytest.raises(dp.MechanismError, match="parts of rows"):
-            grouped.agg(
-                dp.clip_mean("x", bounds=(0, 1)), dp.clip_mean("u", bounds=(0, 1)), mechanism="row", eps=1
-            )
         with pytest.raises(dp.InputError, match="at most 262,144"):
             grouped.count(eps=1, max_rows=2**18 + 1)
         assert s.spent == 0

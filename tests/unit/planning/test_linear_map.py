@@ -118,7 +118,7 @@ def off(plan, o, share):
     """The standard deviation of an output of very many rows, at columns that lie at one place between their bounds."""
     from dpframe.planning.candidates import _integers, _made_up
 
-    exact = _made_up(plan.measures, share)
+    exact = _made_up(plan.measures, share, 1)
     noisy = [_integers(p, exact) for p in plan.pieces]
     return float(o.answer.std(noisy, plan.laws)[0])
 
