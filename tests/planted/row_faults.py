@@ -81,8 +81,8 @@ ROW_FAULTS = (
     Fault(
         "the number of rows that two draws share is counted twice",
         "planning/fused.py",
-        "Linear(tuple((i, w / total) for i, w in zip(counters, weights)), integer=True)",
-        "Linear(tuple((i, w) for i, w in zip(counters, weights)), integer=True)",
+        "Linear(tuple((i, w / total / steps) for i, w in zip(counters, weights)), integer=True)",
+        "Linear(tuple((i, w / steps) for i, w in zip(counters, weights)), integer=True)",
         RULE,
     ),
     Fault(
