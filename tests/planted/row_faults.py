@@ -60,8 +60,8 @@ ROW_FAULTS = (
     Fault(
         "a replaced row in the Gaussian of a row at root two of an added one",
         "mechanisms/row_gaussian.py",
-        "    return reach.rows**2 * reach.groups * max(between, 2 * whole)\n",
-        "    return reach.rows**2 * reach.groups * 2 * whole\n",
+        "(max(apart(n, n), 2 * apart(n, 0)) for n in (full, rest))",
+        "(2 * apart(n, 0) for n in (full, rest))",
         ("unit/mechanisms/test_row_gaussian.py",),
     ),
     Fault(
