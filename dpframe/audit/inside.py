@@ -45,7 +45,7 @@ def figure_7(part: str, size: Size) -> Figure:
         return Figure(7, part, f"{len(takers)} parameters that seed noise", "0", not takers)
     if not hasattr(os, "fork"):
         return Figure(7, part, "this system has no fork", "no repeats", True)
-    law = sampler("linear", Fraction(2**50))
+    law = sampler("linear", Fraction(2**55))
     law.sample(10)
     drawn = [_in_a_child(law) for _ in range(64)]
     numbers = np.concatenate([*drawn, law.sample(100)])

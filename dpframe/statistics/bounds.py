@@ -107,7 +107,7 @@ def bounds(
     >>> import dpframe as dp, polars as pl
     >>> df = pl.DataFrame({"minutes": [3.0, 5.0, 90.0] * 50})
     >>> with dp.Session(eps=1e6):
-    ...     b = df.dp.bounds("minutes", eps=10)
+    ...     b = df.dp.bounds("minutes", eps=100)
     ...     mean = df.dp.clip_mean("minutes", bounds=b, eps=1e3)
     >>> tuple(b), round(mean)
     ((2.0, 128.0), 33)

@@ -323,6 +323,7 @@ def test_rmse_and_error_of_the_mean_are_as_promised(mu):
         assert half <= 1.04 * 3 * unit
 
 
+@pytest.mark.usefixtures("fixed_draws")
 @pytest.mark.parametrize(("eps", "middle"), [(1, 0.979), (5, 0.1219), (10, 0.0206)])
 def test_the_rmse_of_the_mean_is_that_of_the_staircase_of_its_shape(eps, middle):
     """In the middle of the bounds, in D/n; Laplace noise has 1/eps (4.9 times as much at eps = 10)."""
@@ -373,7 +374,10 @@ def test_price_of_the_block():
 
 
 def test_noise_scales_with_epsilon():
-    """Case 44: the error at eps .1 is ten times that at 1 and a hundred times that at 10."""
+    """Case 44: the error at eps .1 is ten times that at 1 and a hundred times that at 10.
+
+    10,000 Laplace draws have a standard error of 1.1 % (kurtosis 6): 10 % are beyond 8 of them, skewness included 1e-14.
+    """
     frame, spread = copies([1.0, 5.0], 10_000), {}
     for eps in (0.1, 1, 10):
         total = dp.clip_sum("x", bounds=(0, 10))
@@ -389,4 +393,4 @@ def test_scalar_answers_carry_the_same_interval():
             for _ in range(60):
                 low, high = frame.dp.clip_sum("x", bounds=(0, 10), eps=1).interval(0.999)
                 covered += low <= 6 <= high
-    assert covered >= 55  # binomial(60, .999): fewer has probability 2e-11
+        assert covered >= 55  # binomial(60, .999): fewer has probability 5e-11

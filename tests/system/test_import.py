@@ -216,9 +216,20 @@ def test_imports_run_one_way():
 
 
 def test_importing_costs_at_most_a_tenth_of_a_second_of_cpu():
-    """After pandas and Polars; the least of three, so that what else the machine does decides nothing."""
-    code = f"{FRAMES}import time\nt = time.process_time()\nimport dpframe\nprint(time.process_time() - t)"
-    assert min(float(in_a_fresh_process(code)) for _ in range(3)) <= 0.1
+    """After pandas and Polars, or a fifth of what these cost: a slow machine is slow at all three.
+
+    The least of three, so that what else the machine does decides nothing.
+    """
+    code = f"""
+import time
+start = time.process_time()
+{FRAMES}
+middle = time.process_time()
+import dpframe
+print(middle - start, time.process_time() - middle)
+"""
+    taken = [[float(t) for t in in_a_fresh_process(code).split()] for _ in range(3)]
+    assert min(own - max(0.1, frames / 5) for frames, own in taken) <= 0
 
 
 def test_the_first_question_loads_what_it_needs_and_no_database():

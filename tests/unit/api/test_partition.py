@@ -280,22 +280,25 @@ EVERYWHERE = [(u, k, 1.0) for u in range(200) for k in "abcde" for _ in range(1 
 
 @pytest.mark.parametrize("most", [1, 2, 4])
 def test_the_parts_of_a_unit_are_chosen_once_for_the_life_of_the_object(quiet, kind, most):
-    """Repeated calls see the same counts; L0 parts per unit in all; another object chooses anew (4**-60 to repeat)."""
+    """Repeated calls see the same counts; L0 parts per unit in all; another object chooses anew.
+
+    Two objects have all five counts in common with a chance of 1e-5 (200 draws from five cells), three with 1e-10.
+    """
     frame = frame_of(kind, EVERYWHERE)
     seen = []
     with dp.Session(eps=10**9, unit="u"):
-        for _ in range(2):
+        for _ in range(3):
             parts = frame.dp.partition_by(
                 "k", keys=list("abcde"), eps=HUGE, max_groups=most, max_rows_per_group=1
             )
             first = counts(parts)
             assert sum(first.values()) == 200 * most
-            for _ in range(3):
+            for _ in range(2):
                 assert counts(parts) == first
             one_row = {k: round(float(p.dp.clip_sum("x", bounds=(0, 1), eps=1000))) for k, p in parts.items()}
             assert one_row == first
             seen.append(tuple(first.values()))
-    assert seen[0] != seen[1] or most == 4
+    assert len(set(seen)) > 1
 
 
 def test_which_parts_count_is_chosen_fairly(quiet):

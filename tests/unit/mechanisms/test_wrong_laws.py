@@ -18,6 +18,7 @@ from dpframe.accounting.events import Event
 from dpframe.mechanisms import certificate, registry
 from dpframe.mechanisms.base import Noise, Target
 from dpframe.mechanisms.table import TableNoise, integer_weights
+from dpframe.noise import source
 from dpframe.testing import check_mechanism, mechanisms
 
 DF = pl.DataFrame({"x": [1.0, 2.0, 3.0], "g": ["a", "b", "a"]})
@@ -64,7 +65,7 @@ class Stated(Noise):
 
     def sample(self, size):
         p = self._all()
-        return np.random.default_rng().choice(len(p), size, p=p / p.sum()) - len(self.left)
+        return np.random.default_rng(source.words(4)).choice(len(p), size, p=p / p.sum()) - len(self.left)
 
     @property
     def std(self):

@@ -166,7 +166,7 @@ def test_float_decisions_agree_with_exact_arithmetic(shape, scale):
     """Strip, acceptance and integer of 120,000 attempts, each recomputed another way."""
     n = 120_000
     s = StripSampler(shape, scale)
-    rng = np.random.default_rng(abs(hash((shape, str(scale)))) % 2**32)
+    rng = np.random.default_rng(list(f"{shape} {scale}".encode()))
     w = rng.integers(0, 2**64, size=3 * n, dtype=np.uint64)
     with mpmath.workdps(60):
         table = [int(mpmath.floor(c * 2**64)) for c in exact_weights(shape, scale)]
@@ -374,6 +374,7 @@ def test_a_seed_is_refused_by_name(word):
     assert s.spent == 0
 
 
+@pytest.mark.fresh_draws
 def test_numpy_and_python_seeds_change_nothing():
     import random
 
@@ -385,11 +386,12 @@ def test_numpy_and_python_seeds_change_nothing():
     assert drawn[0] != drawn[1]
 
 
+@pytest.mark.fresh_draws
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_forked_children_never_repeat_each_other():
-    """64 children, 100 draws each: 6,400 different numbers (a chance repeat has probability 2e-8)."""
-    law = sampler("linear", Fraction(2**50))
+    """64 children, 100 draws each: 6,400 different numbers (a chance repeat has probability 2e-10)."""
+    law = sampler("linear", Fraction(2**55))
     law.sample(10)
     ends = []
     for _ in range(64):
@@ -413,8 +415,10 @@ def test_forked_children_never_repeat_each_other():
     assert len(np.unique(np.concatenate(sequences))) == 6_500
 
 
+@pytest.mark.fresh_draws
 def test_threads_share_a_sampler_without_repeating():
-    law, drawn, barrier = sampler("square", Fraction(2**50)), [], threading.Barrier(16)
+    """3,200 draws (a chance repeat has probability 4e-11)."""
+    law, drawn, barrier = sampler("square", Fraction(2**55)), [], threading.Barrier(16)
 
     def draw():
         barrier.wait()
@@ -445,6 +449,7 @@ def test_fresh_processes_never_repeat_each_other():
     assert len(drawn) == len(set(drawn)) == 200
 
 
+@pytest.mark.fresh_draws
 @pytest.mark.parametrize("name", ["laplace", "gaussian", "staircase", "multi_gaussian", "tulap"])
 def test_a_pickled_or_copied_noise_never_repeats_its_twin(name):
     """A noise holds no generator, so there is no state that a copy could go on from."""
@@ -515,6 +520,7 @@ def test_cells_are_independent_of_each_other_and_between_calls(mechanism):
 
 @pytest.mark.parametrize("mechanism", ["laplace", "row"])
 def test_600_absent_groups_get_600_draws(mechanism):
+    """Two sums agree with a chance of 1/(4 b), b over 10**9 steps: one pair of 180,000 does at 4e-5, three at 1e-14."""
     df = pl.DataFrame({"g": pl.Series([], dtype=pl.Int64), "x": pl.Series([], dtype=pl.Float64)})
     with dp.Session(eps=100):
         t = (
@@ -527,7 +533,7 @@ def test_600_absent_groups_get_600_draws(mechanism):
                 mechanism=mechanism,
             )
         )
-    assert t["s"].n_unique() == 600
+    assert t["s"].n_unique() >= 598
     assert t["m"].null_count() == 0
 
 

@@ -275,9 +275,13 @@ def test_the_error_told_of_one_number_is_that_of_its_law(name, how):
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "staircase", "row"])
 @pytest.mark.parametrize("name", RATIOS)
 def test_the_error_told_at_so_many_rows_holds_whatever_they_are(name, mechanism):
-    """400 answers a case; in all 48 of them together by chance at most 5e-9 fall below: 1e-10 each. Half of it fails."""
+    """400 answers a case, of which too few are within it by a chance of 1e-10 a case.
+
+    An eighth of it does not pass: about half of the answers are within it where noise alone decides, and 347 would be
+    by a chance below 1e-40.
+    """
     question, truth = RATIOS[name]
-    half = []
+    eighth = []
     for data, x in ROWS.items():
         with dp.Session(eps=10**6, delta=0.5):
             delta = {"delta": 1e-3} if mechanism == "gaussian" else {}
@@ -286,12 +290,15 @@ def test_the_error_told_at_so_many_rows_holds_whatever_they_are(name, mechanism)
             error = number(re.match(r"± ([\d.,e-]+)", text)[1])
             off = np.array([abs(bound.release().value["v"][0] - truth(x)) for _ in range(DRAWS)])
         assert (off <= error * (1 + 1e-5)).sum() >= least_hits(DRAWS, 0.95), data
-        half.append((off <= error / 4).sum())
-    assert min(half) < least_hits(DRAWS, 0.95)
+        eighth.append((off <= error / 8).sum())
+    assert min(eighth) < least_hits(DRAWS, 0.95)
 
 
 def test_the_margin_of_a_median_is_of_its_rank():
-    """400 medians at 101 rows: their ranks are off by at most what is told (1e-10), and by more than a fifth of it."""
+    """400 medians at 101 rows: their ranks are off by at most what is told (1e-10), and by more than an eighth of it.
+
+    By the law over candidates a rank is within an eighth with a chance of .52, so 347 of 400 are by one of 2e-50.
+    """
     x = np.arange(101.0)
     with dp.Session(eps=10**6):
         bound = pl.DataFrame({"x": x}).dp.plan.median("x", candidates=list(x), eps=0.5)
@@ -299,7 +306,7 @@ def test_the_margin_of_a_median_is_of_its_rank():
         error = number(re.fullmatch(r"([\d.,]+), of its rank, in rows", said)[1])
         off = np.array([abs(bound.release().value - 50) for _ in range(DRAWS)])
     assert (off <= error).sum() >= least_hits(DRAWS, 0.95)
-    assert (off <= error / 5).sum() < least_hits(DRAWS, 0.95)
+    assert (off <= error / 8).sum() < least_hits(DRAWS, 0.95)
 
 
 # ---- groups that are found ----

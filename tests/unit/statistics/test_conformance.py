@@ -123,13 +123,14 @@ def average(d):
 
 
 GAUSSIAN = {"delta": 1e-6, "mechanism": "gaussian"}  # sigma of a mean of one: at most 0.05 here
-CASES = {  # what is asked, the plain computation, how far apart: grid steps of two rows; options
+# What is asked, the plain computation, how far apart: grid steps of two rows, or 100 scales of noise (e**-100); options.
+CASES = {
     "bounds": (dp.bounds("i", range=(0, 64)), around, 0, {}),
     "clip_corr": (dp.clip_corr(["x", "y"], bounds=BOUNDS), correlation, 0.02, {}),
     "clip_cov": (dp.clip_cov(["x", "y"], bounds=BOUNDS), covariances, 0.05, {}),
-    "clip_mean": (dp.clip_mean("x", bounds=BOUNDS), mean, 0.001, {}),
+    "clip_mean": (dp.clip_mean("x", bounds=BOUNDS), mean, 0.005, {}),
     "clip_std": (dp.clip_std("x", bounds=BOUNDS), lambda d: _root(variance(d)), 0.2, {}),
-    "clip_sum": (dp.clip_sum("x", bounds=BOUNDS), lambda d: float(present(d, "x")[0].sum()), 0.001, {}),
+    "clip_sum": (dp.clip_sum("x", bounds=BOUNDS), lambda d: float(present(d, "x")[0].sum()), 0.005, {}),
     "clip_var": (dp.clip_var("x", bounds=BOUNDS), variance, 0.05, {}),
     "clip_wmean": (
         dp.clip_wmean("x", weights="y", bounds=BOUNDS, weight_bounds=(0, 4)), weighted, 0.01, {},
@@ -145,7 +146,7 @@ CASES = {  # what is asked, the plain computation, how far apart: grid steps of 
     "select": (dp.select(["x", "y"], bounds=BOUNDS), chosen, 0, {}),
     "top_k": (dp.top_k("i", 1, candidates=[0, 1, 2, 3]), most_frequent, 0, {}),
     "vector_mean": (dp.vector_mean(["x", "y"], norm=5), average, 0.5, GAUSSIAN),
-    "vector_sum": (dp.vector_sum(["x", "y"], norm=5, ord=1), total, 0.001, {}),
+    "vector_sum": (dp.vector_sum(["x", "y"], norm=5, ord=1), total, 0.005, {}),
 }  # fmt: skip
 
 

@@ -287,9 +287,10 @@ def test_levels_share_eps(eps, m):
 
 
 def test_nine_quantiles_of_a_thousand_rows_are_as_exact_as_the_reference():
-    """m=9, n=1000, eps=1, 4096 candidates, uniform data: mean rank error 5.2-5.9; at most 6.5.
+    """m=9, n=1000, eps=1, 4096 candidates, uniform data: mean rank error 5.2-5.9; at most 7.5.
 
-    200 runs: the mean of 1,800 errors of standard deviation about 5 is within .7 with certainty.
+    A run's mean of nine errors is 5.8 with a standard deviation of 2.6 and a skewness of 1.3 (over 1,000 runs), so the
+    mean of 200 runs has a standard error of .185: 7.5 is 9 of them away, and beyond by a chance of 1e-14.
     """
     rng = np.random.default_rng(11)
     q = [i / 10 for i in range(1, 10)]
@@ -304,7 +305,7 @@ def test_nine_quantiles_of_a_thousand_rows_are_as_exact_as_the_reference():
                 ranks = np.searchsorted(sorted_x, got, side="left"), np.searchsorted(sorted_x, got, "right")
                 target = np.array(q) * 1000
                 errors.append(np.maximum(0, np.maximum(ranks[0] - target, target - ranks[1])).mean())
-    assert 4 <= np.mean(errors) <= 6.5
+    assert 4 <= np.mean(errors) <= 7.5
 
 
 def test_the_rank_error_of_the_plan_holds():
