@@ -63,7 +63,7 @@ def process(folder, *arguments):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(dp.__file__))},
     )
 
@@ -213,7 +213,7 @@ def test_progress_is_shown_to_a_terminal_only(folder):
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=follower,
-        timeout=120,
+        timeout=300,
         env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(dp.__file__))},
     )
     os.close(follower)
@@ -228,7 +228,7 @@ def test_progress_is_shown_to_a_terminal_only(folder):
 def test_an_interrupt_is_exit_130(folder):
     code = (
         "import sys, time, dpframe.cli.commands as c\n"
-        "c.BudgetPlan.run = lambda *a, **k: (print('ready', flush=True), time.sleep(60))\n"
+        "c.BudgetPlan.run = lambda *a, **k: (print('ready', flush=True), time.sleep(300))\n"
         "sys.exit(c.main(['run', 'job.toml']))"
     )
     job = subprocess.Popen(
@@ -242,7 +242,7 @@ def test_an_interrupt_is_exit_130(folder):
     assert job.stdout.readline() == "ready\n"
     time.sleep(0.1)
     job.send_signal(signal.SIGINT)
-    _, said = job.communicate(timeout=60)
+    _, said = job.communicate(timeout=120)
     assert (job.returncode, said) == (130, "dpframe: interrupted; run again to go on\n")
 
 

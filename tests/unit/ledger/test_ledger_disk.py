@@ -131,12 +131,12 @@ def test_locked_too_long(path, monkeypatch, how):
         if how == "by another writer":
             with dp.Ledger(path).charging():
                 say("held")
-                time.sleep(30)
+                time.sleep(300)
         else:
             c = sqlite3.connect(path, isolation_level=None)
             c.execute("BEGIN IMMEDIATE")
             say("held")
-            time.sleep(30)
+            time.sleep(300)
 
     child = Child(holder)
     child.first()

@@ -98,12 +98,12 @@ def test_a_request_of_another_living_thread_is_busy_until_it_is_answered(path):
     def work():
         ticket = ledger.reserve(claim(request_id="r"))
         asked.set()
-        answer.wait(20)
+        answer.wait(200)
         ledger.store(ticket, b"x")
 
     thread = threading.Thread(target=work)
     thread.start()
-    asked.wait(20)
+    asked.wait(200)
     with pytest.raises(Busy), ledger.charging() as t:
         t.reserve(claim(request_id="r"))
     answer.set()

@@ -239,7 +239,7 @@ def test_a_waiting_request_takes_over_when_its_owner_is_killed(path):
         ledger = dp.Ledger(path)
         ticket = ledger.reserve(claim(0.5, request_id="r"))
         say(ticket.sequence)
-        time.sleep(60)
+        time.sleep(300)
 
     first = Child(owner)
     assert first.first() == [1]
@@ -261,7 +261,7 @@ def test_a_killed_owner_that_was_not_collected_is_dead(path):
     def owner(say):
         ticket = dp.Ledger(path).reserve(claim(0.5, request_id="r"))
         say(ticket.sequence)
-        time.sleep(60)
+        time.sleep(300)
 
     child = Child(owner)
     child.first()
@@ -278,9 +278,9 @@ def test_a_fork_of_the_owner_does_not_keep_it_alive(path):
     def owner(say):
         ledger = dp.Ledger(path)
         ticket = ledger.reserve(claim(0.5, request_id="r"))
-        grandchild = Child(lambda more: time.sleep(60))
+        grandchild = Child(lambda more: time.sleep(300))
         say(ticket.sequence, grandchild.pid)
-        time.sleep(60)
+        time.sleep(300)
 
     child = Child(owner)
     _, grandchild = child.first()

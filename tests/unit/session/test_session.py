@@ -210,18 +210,18 @@ def test_two_threads_may_enter_one_session():
         try:
             with s:
                 first_in.set()
-                second_in.wait(10)
+                second_in.wait(200)
                 DF.dp.count(eps=0.1)
         except Exception as e:
             errors.append(e)
         first_out.set()
 
     def second():
-        first_in.wait(10)
+        first_in.wait(200)
         try:
             with s:
                 second_in.set()
-                first_out.wait(10)
+                first_out.wait(200)
                 DF.dp.count(eps=0.1)
         except Exception as e:
             errors.append(e)
