@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from dpframe.engine.polars_scans import as_read
+
 AT_ONCE = 1 << 22  # rows
 
 
@@ -29,7 +31,9 @@ def add_up(rows: pl.LazyFrame, keys: Sequence[Sequence[str]]) -> list[pl.LazyFra
         for s in sums:
             s.add(portion)
 
-    rows.sink_batches(take, chunk_size=AT_ONCE, maintain_order=False, engine="streaming")
+    rows.sink_batches(
+        take, chunk_size=AT_ONCE, maintain_order=False, engine="streaming", optimizations=as_read(rows)
+    )
     return [s.lines().lazy() if s.any else rows.select(*s.keys, *numbers).clear() for s in sums]
 
 

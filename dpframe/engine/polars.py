@@ -12,6 +12,7 @@ from dpframe.engine.held import Held
 from dpframe.engine.polars_literals import wrong_literal
 from dpframe.engine.polars_plan import foreign_step
 from dpframe.engine.polars_query import Query, _key, code_rows, complete_rows, key_form, restore, streams
+from dpframe.engine.polars_scans import as_read
 from dpframe.engine.tally import TallyQuery
 from dpframe.frames.bins import Among, Distinct, Tally
 from dpframe.frames.columns import Column, lookup
@@ -122,7 +123,9 @@ class PolarsSource(Held):
             pl.struct(pl.all()).alias("row"), *(x.alias(name) for name, x in temporary.items())
         )
         # Collected once, a lazy frame too: read again, it could put a row into two parts.
-        coded = code_rows(rows, ask).collect(engine="streaming" if streams(height) else "in-memory").lazy()
+        rows = code_rows(rows, ask)
+        engine: Any = "streaming" if streams(height) else "in-memory"
+        coded = rows.collect(engine=engine, optimizations=as_read(rows)).lazy()
         assert ask.keys is not None
         return [
             (lambda i=i: PolarsSource(coded.filter(pl.col("code") == i).select("row").unnest("row")))  # type: ignore[misc]

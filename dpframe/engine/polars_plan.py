@@ -69,6 +69,7 @@ class _Reader:
     def __init__(self, plan: Any, frame: pl.LazyFrame) -> None:
         self.plan, self.frame = plan, frame
         self.fixed = False  # whether the unit must be as the data have it: below joins and unions
+        self.steps = bool(plan.get_inputs())  # whether the plan is more than a scan
 
     # ---- nodes: from rows to rows ----
 
@@ -100,11 +101,14 @@ class _Reader:
             raise _Foreign("columns flagged as sorted (pl.DataFrame(df.to_arrow()) has none)")
 
     def _pythonscan(self, node: Any, unit: tuple[str, ...], kept: bool) -> None:
+        """Privacy: a function may hand over columns that it flags as sorted; PyArrow's have no flags."""
         if any(x is not None for x in node.options[3:]):  # a predicate, a number of rows
             raise _Foreign("SLICE")
+        if self.steps and node.options[2] != "pyarrow":
+            raise _Foreign("a step on rows from a Python function, which may say that they are sorted")
 
     def _scan(self, node: Any, unit: tuple[str, ...], kept: bool) -> None:
-        step = foreign_scan(node, self.plan.get_schema())
+        step = foreign_scan(node, self.plan.get_schema(), self.steps)
         if step is not None:
             raise _Foreign(step)
 

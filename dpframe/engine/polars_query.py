@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.engine.pairs import add_up
+from dpframe.engine.polars_scans import as_read
 from dpframe.engine.scaling import scaled
 from dpframe.frames.columns import Column, Ticks
 from dpframe.frames.contract import Ask, Axis, Ball, Counts, Ints, Measure, magic_bits
@@ -123,7 +124,7 @@ class Query:
             query = query.select(pl.exclude(by).fill_null(0))
         elif by:
             query = query.sort(by)
-        got = query.collect(engine=engine)
+        got = query.collect(engine=engine, optimizations=as_read(query))
         found = got.select(by) if by and keys is None else None
         present = tuple(_int64(got[f"c{i}"]) for i in range(len(measures)))
         added = tuple(

@@ -2,7 +2,8 @@
 
 Privacy: a type that is guessed from the first rows depends on them, and the cells of all others with it; a cell that is
 not of its column's type makes the scan fail, which tells of it without noise. A file's own form (quotes that do not
-close, lines of too many fields, text in another encoding) is the file's affair.
+close, lines of too many fields, text in another encoding, how many rows lie in it) is the file's affair. What a file says of
+its cells is not: comparisons and joins believe that a column is sorted, and where that is wrong one row decides about many.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import polars as pl
 import pyarrow.parquet as pq
@@ -22,8 +24,11 @@ GUESSED = "a scan that guesses types from rows (schema=... says them)"
 FAILS = "a scan that fails on cells of another type (with ignore_errors=True they are null)"
 
 
-def foreign_scan(node: Any, columns: Iterable[str]) -> str | None:
-    """What a scan of these columns does beside reading all rows of its files, each by itself; None if nothing."""
+def foreign_scan(node: Any, columns: Iterable[str], steps: bool) -> str | None:
+    """What a scan of these columns does beside reading all rows of its files, each by itself; None if nothing.
+
+    ``steps`` says whether the plan does anything with these rows, and may so believe what they say of themselves.
+    """
     options = node.file_options
     if options.n_rows is not None:
         return "SLICE"
@@ -33,18 +38,31 @@ def foreign_scan(node: Any, columns: Iterable[str]) -> str | None:
         return "a scan with a selection"
     if node.hive_parts is not None and (options.hive_options or {}).get("schema") is None:
         return "a scan that guesses types from the names of folders (hive_schema=... says them)"
+    if options.row_count is not None or options.table_statistics is not None:
+        return "a scan that is told of its rows"
     form, told, *_ = node.scan_type
-    if form == "parquet" and any(map(_says_order, node.paths)):
-        return "a scan of Parquet files that say how they are sorted"
+    if form == "parquet" and steps:
+        for path in map(_local, node.paths):
+            if path is None:
+                return "a step on remote Parquet files, which may say how they are sorted (a pl.scan_pyarrow_dataset does not)"
+            if _says_order(path):
+                return "a step on Parquet files that say how they are sorted"
     read = {"csv": _csv, "ndjson": _ndjson}.get(form)
     return None if read is None else read(json.loads(told), set(columns))
 
 
-def _says_order(path: Any) -> bool:
-    """Whether the footer of a local Parquet file has ``sorting_columns``, which its writer did not check."""
-    if not Path(str(path)).is_file():
-        return False
-    footer = pq.read_metadata(str(path))
+def _local(path: Any) -> Path | None:
+    """The path of a file on this machine, typed as a path or as a URI; None for others."""
+    address = urlsplit(str(path))
+    if address.scheme == "file":
+        path = unquote(address.path)
+    found = Path(str(path))
+    return found if found.is_file() else None
+
+
+def _says_order(path: Path) -> bool:
+    """Whether the footer of a Parquet file has ``sorting_columns``, which its writer did not check."""
+    footer = pq.read_metadata(path)
     return any(footer.row_group(i).sorting_columns for i in range(footer.num_row_groups))
 
 
@@ -80,10 +98,38 @@ def plain_ipc_scans(frame: pl.LazyFrame) -> bool:
         warnings.simplefilter("ignore")
         tree = json.loads(frame.serialize(format="json"))
     scans = [x["Scan"] for x in _dicts(tree) if isinstance(x.get("Scan"), dict)]
-    whole = ("row_index", "pre_slice", "deletion_files")
+    whole = ("row_index", "pre_slice", "deletion_files", "row_count", "table_statistics")
     told = [s["unified_scan_args"] for s in scans]
     folders = any(t["hive_options"]["enabled"] and t["hive_options"]["schema"] is None for t in told)
-    return bool(scans) and not folders and all(t[k] is None for t in told for k in whole)
+    flags = any(
+        s["scan_type"]["Ipc"]["options"]["record_batch_statistics"] for s in scans if "Ipc" in s["scan_type"]
+    )
+    return bool(scans) and not (folders or flags) and all(t[k] is None for t in told for k in whole)
+
+
+def as_read(rows: pl.LazyFrame) -> pl.QueryOptFlags:
+    """How a plan is optimized: the caller's own filters reach no scan that would leave out rows by what a file says.
+
+    Statistics of Parquet files (least and greatest cell, number of nulls, of row groups and of pages) are written, and
+    checked by nobody. So rows are read and then filtered, unless every scan was opened with ``use_statistics=False``:
+    then a filter on the names of folders still saves reading the others.
+    """
+    plan = rows._ldf.with_optimizations(pl.QueryOptFlags.none()._pyoptflags).visit()
+    return pl.QueryOptFlags(predicate_pushdown=_believes_nothing(plan, plan.get_node()))
+
+
+def _believes_nothing(plan: Any, at: int) -> bool:
+    plan.set_node(at)
+    below = plan.get_inputs()
+    if not below:
+        try:
+            node = plan.view_current_node()
+        except NotImplementedError:
+            return False
+        if type(node).__name__ != "DataFrameScan":
+            form, told, *_ = getattr(node, "scan_type", ("", "{}"))
+            return form in ("csv", "ndjson") or (form == "parquet" and not json.loads(told)["use_statistics"])
+    return all(_believes_nothing(plan, n) for n in below)
 
 
 def _dicts(tree: Any) -> Iterable[Mapping[str, Any]]:

@@ -12,6 +12,7 @@ import polars as pl
 from dpframe.engine import polars_query as engine
 from dpframe.engine.pairs import add_up
 from dpframe.engine.polars_query import STREAM_FROM, code_rows
+from dpframe.engine.polars_scans import as_read
 from dpframe.frames.bins import Among, Cuts, Distinct, Tally
 from dpframe.frames.contract import Ask, Bounding, Ints, Tallied
 from dpframe.frames.keys import KeyTable
@@ -61,7 +62,7 @@ class TallyQuery:
             Tallied(*(_int64(got[c]) for c in ("code", "bin", "rows")))
             if size is None
             else _count(got["number"], size)
-            for got, size in zip(pl.collect_all(queries, engine=engine), cells)
+            for got, size in zip(pl.collect_all(queries, engine=engine, optimizations=as_read(rows)), cells)
         )
 
     def _cells(self, tally: Tally, groups: KeyTable | None) -> tuple[int, int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planted.complete_faults import COMPLETE_FAULTS
 from planted.fault import LEDGER, SESSION, Fault
+from planted.frame_faults import FRAME_FAULTS
 from planted.interval_faults import INTERVAL_FAULTS
 from planted.limit_faults import LIMIT_FAULTS
 from planted.noise_faults import NOISE_FAULTS
@@ -12,6 +13,7 @@ from planted.row_faults import ROW_FAULTS
 FAULTS = (
     *NOISE_FAULTS,
     *COMPLETE_FAULTS,
+    *FRAME_FAULTS,
     *INTERVAL_FAULTS,
     *LIMIT_FAULTS,
     *ROW_FAULTS,

@@ -11,9 +11,11 @@ import re
 import shutil
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 from databases import ENGINES
 from identities import identities
+from lying_files import with_statistics_of
 
 import dpframe as dp
 
@@ -32,6 +34,19 @@ CELLS = {
     "timestamp_ntz": (["timestamp_ntz'1970-01-01 00:00:00'", "timestamp_ntz'1969-12-31 23:59:59.999999'", "timestamp_ntz'2026-03-08 02:30:00'"], ["timestampadd(MICROSECOND, 9223372036854775807L, timestamp_ntz'1970-01-01 00:00:00')", "timestampadd(MICROSECOND, -9223372036854775807L, timestamp_ntz'1970-01-01 00:00:00')"], []),
     "timestamp": (["timestamp_micros(0)", "timestamp_micros(-1)"], ["timestamp_micros(9223372036854775807L)"], []),
 }  # fmt: skip
+
+NO_KEYS = {
+    "binary": "binary('a')",
+    "an interval of days": "interval '1 2' day to hour",
+    "an interval of months": "interval '1' month",
+    "a calendar interval": "make_interval(1, 2)",
+    "array": "array(1)",
+    "array of text": "array('a', null)",
+    "map": "map('a', 1)",
+    "struct": "struct('a' as f, 1 as g)",
+    "variant": "parse_json('1')",
+    "void": "null",
+}
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +74,39 @@ def test_every_cell_is_itself_as_unit_key_and_value(spark, kind):
     assert got.found == sorted([*counts[: len(named)], sum(counts[exact:])])
     assert got.tallied == got.chosen == got.found
     assert got.listed == got.expected
+
+
+ROLES = {
+    "listed key": lambda f: f.groupby("x", keys=["a"]).count(eps=1),
+    "listed key beside another": lambda f: f.groupby("n", "x", keys=[(1, "a")]).count(eps=1),
+    "found key": lambda f: f.groupby("x").count(eps=1, delta=0.01),
+    "released key": lambda f: f.groupby("x").keys(eps=1, delta=0.01),
+    "different values": lambda f: f.n_unique("x", eps=1),
+    "candidate": lambda f: f.top_k("x", 1, candidates=["a"], eps=1),
+    "sum": lambda f: f.clip_sum("x", bounds=(0, 1), eps=1),
+    "median": lambda f: f.median("x", bounds=(0, 1), eps=1),
+    "bins": lambda f: f.histogram("x", edges=[0, 1], eps=1),
+}
+
+
+@pytest.mark.parametrize("kind", NO_KEYS)
+def test_what_can_be_no_key_unit_or_value_is_refused_from_its_type(spark, kind):
+    frame = spark.sql(f"select {NO_KEYS[kind]} as x, 1 as n")
+    with dp.Session(eps=10, delta=0.1) as s:
+        for role, ask in ROLES.items():
+            with pytest.raises(dp.InputError, match="'x'"):
+                ask(dp.frame(frame))
+            assert s.spent == 0, role
+    for unit in ("x", ["n", "x"]):
+        with dp.Session(eps=10, unit=unit) as s, pytest.raises(dp.InputError, match="'x'"):
+            dp.frame(frame).count(max_rows=1, eps=1)
+        assert s.spent == 0
+
+
+def test_beside_such_columns_others_are_answered(spark, no_noise):
+    frame = spark.sql("select 1 as n, " + ", ".join(f"{v} as x{i}" for i, v in enumerate(NO_KEYS.values())))
+    with dp.Session(eps=10, unit="n"):
+        assert dp.frame(frame).groupby("n", keys=[1]).count(max_groups=1, max_rows_per_group=1, eps=1)["count"].to_list() == [1]  # fmt: skip
 
 
 def test_without_ansi_a_listed_zero_is_found(spark, no_noise):
@@ -160,6 +208,23 @@ def test_buckets_are_not_believed(spark, tmp_path):
             assert dp.frame(table)._source.aggregate(plan.ask(1)).rows.tolist() == [20]
         finally:
             spark.sql(f"drop table by_{key}")
+
+
+def test_statistics_of_a_file_decide_about_no_cell(spark, tmp_path):
+    """Told that no cell is above 4, none of 150 is cut, left out or taken for another; the caller's own filter has a switch."""
+    cells, told = ({"x": [k % m for k in range(150)], "u": [k % 3 for k in range(150)]} for m in (150, 5))
+    place = with_statistics_of(pa.table(cells), pa.table(told), tmp_path / "f.parquet")
+    frame = spark.read.parquet(str(place))
+    got = identities(frame, "x", "x")
+    assert got.units == got.values == 150
+    assert got.found == got.listed == [1] * 150
+    with dp.Session(eps=10**9):
+        assert dp.frame(frame).clip_sum("x", bounds=(0, 149), eps=10**6) == pytest.approx(11_175, abs=1e-2)
+        spark.conf.set("spark.sql.parquet.filterPushdown", "false")
+        try:
+            assert dp.frame(frame.filter("x > 60")).count(eps=10**6) == 89
+        finally:
+            spark.conf.unset("spark.sql.parquet.filterPushdown")
 
 
 def test_a_failure_is_paid_and_says_nothing(spark):
