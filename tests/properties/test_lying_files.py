@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 
 import pandas as pd
 import polars as pl
@@ -24,8 +25,8 @@ VALUES = {
     "float": lambda k: k / 2,
     "text": lambda k: f"{k:04}",
     "date": lambda k: dt.date(2020, 1, 1) + dt.timedelta(k),
-    "decimal": lambda k: pa.scalar(k, pa.decimal128(18, 0)).as_py(),
-    "bytes": lambda k: f"{k:04}".encode(),
+    "decimal": lambda k: Decimal(1000 + k),  # of one precision
+    "instant": lambda k: dt.datetime(2020, 1, 1) + dt.timedelta(hours=k),
 }
 SCANS = {
     "scan": pl.scan_parquet,
@@ -100,9 +101,10 @@ def test_of_any_form_and_size(n, options, tmp_path):
 def test_numbers_of_nulls_that_lie(scan, tmp_path):
     frame = SCANS[scan](all_null(_table(VALUES["int"], range(N)), tmp_path / "f.parquet"))
     x = pl.col("x")
-    asked = {frame: N, frame.drop_nulls(): N, frame.filter(x.is_not_null()): N, frame.filter(x.is_null()): 0}
+    there = (frame, frame.drop_nulls(), frame.filter(x.is_not_null()))
+    asked = [*((f, N) for f in there), (frame.filter(x.is_null()), 0)]
     with dp.Session(eps=10**9):
-        for f, rows in asked.items():
+        for f, rows in asked:
             assert f.dp.count(eps=10**6) == f.dp.count("x", eps=10**6) == rows
 
 
