@@ -42,7 +42,11 @@ class Policy:
 
     @property
     def unit_name(self) -> str:
-        return "row" if self.unit is None else " and ".join(self.unit)
+        """What one of those who are protected is called: of several columns, a combination of values."""
+        if self.unit is None:
+            return "row"
+        names = " and ".join(self.unit)
+        return names if len(self.unit) == 1 else f"combination of {names}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from dpframe.base.arguments import check_flag
 from dpframe.base.html import Page
 from dpframe.base.uncopied import Uncopied
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import Arg, Call, InputError, NearNames
+from dpframe.errors import Arg, Call, InputError, NearNames, warn
 from dpframe.noise import source
 from dpframe.release.release import Release
 from dpframe.session.account import Entry, Keeper, Receipt
@@ -57,7 +57,8 @@ class Session(Current, Reported, Uncopied, Page, NearNames):
         What one protected row may do: appear or vanish, or become another.
     unit : str or list of str, optional
         The column (or columns, together) whose value says whom a row belongs to; one protected change
-        is all rows of one such value. None: one row. Rows without a unit id are left out.
+        is all rows of one such value. None: one row. Rows without a unit id are left out. Of several columns one
+        *combination* is protected, which is less than each of them; a warning says so.
     ledger : path or Ledger, optional
         A budget in a file (see :class:`dpframe.Ledger`), opened and never created here. ``eps`` and ``delta``
         are then this session's own cap beside it; ``unit``, ``neighbors`` and the accountant are the ledger's.
@@ -108,6 +109,11 @@ class Session(Current, Reported, Uncopied, Page, NearNames):
     ) -> None:
         check_flag("strict", strict)
         self._setup(read_terms(budget, ledger, scope))
+        if len(self._policy.unit or ()) > 1:
+            warn(
+                f"Protected is one {self._policy.unit_name}: whoever has many of them is protected that many times less.",
+                hint=("if one column stands for a person, ", Arg("unit", self._policy.unit[0])),
+            )
         self._strict = strict
         opened.add(self)
 

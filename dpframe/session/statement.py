@@ -54,11 +54,10 @@ def _protected(session: Account) -> str:
         who = "Every single row of the data by itself. A person with several rows is protected less."
     else:
         name = policy.unit_name
-        one = f"Every single {name}" if len(policy.unit) == 1 else f"Every single combination of {name}"
-        lacks = f"a {name}" if len(policy.unit) == 1 else "one of them"
+        lacks = f"a {name}" if len(policy.unit) == 1 else "one of these"
         who = (
-            f"{one} by itself, with all rows that carry it. A person with several of them is protected less."
-            f" Rows without {lacks} were left out."
+            f"Every single {name} by itself, with all rows that carry it. A person with several of them is protected"
+            f" less. Rows without {lacks} were left out."
         )
     what = (
         "What the data say about it is protected; that it is in the data is taken as known."
@@ -84,8 +83,6 @@ def _promise(session: Account) -> str:
     budget of a lifetime says anything about all windows together.
     """
     it = session.policy.unit_name
-    if len(session.policy.unit or ()) > 1:
-        it = f"combination of {it}"
     replace = session.policy.replace
     if not session.window:
         text = _guarantee(session.whole, it, replace, "all results together")

@@ -50,7 +50,7 @@ def test_explain_forecasts_the_memory_of_bounding(quiet):
                 count.explain(units=wrong)
     with dp.Session(eps=9, unit=["u", "v"]):
         plan = frame.dp.plan.groupby("g", keys=range(20), max_groups=3, max_rows_per_group=2).count(eps=1)
-        assert "about 252 bytes a u and v and group" in memory(plan)
+        assert "about 252 bytes a combination of u and v and group" in memory(plan)
     with dp.Session(eps=9):
         assert "memory" not in str(frame.dp.plan.count(eps=1).explain(rows=10))
 

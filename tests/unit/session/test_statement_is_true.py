@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from contextlib import closing
 from fractions import Fraction
 
@@ -224,3 +225,24 @@ def test_units_of_several_columns_are_combinations():
     assert "Every single combination of user_id and day by itself" in text
     assert "Take any one combination of user_id and day" in text
     assert "of their own" not in text
+
+
+@pytest.mark.parametrize("unit", [["sender", "receiver"], ["a", "b", "c"]])
+def test_a_session_says_when_it_opens_that_several_columns_protect_combinations(unit):
+    names = " and ".join(unit)
+    with pytest.warns(
+        dp.DPWarning, match=f"Protected is one combination of {names}: .*Hint: .*unit='{unit[0]}'"
+    ):
+        session = dp.Session(eps=1, unit=unit)
+    frame = pl.DataFrame({c: [1, 2] for c in unit})
+    with session:
+        text = str(frame.dp.plan.count(eps=0.5, max_rows=2).explain())
+        assert f"protects    one combination of {names} appears or vanishes" in text
+    assert f"combination of {names}" in repr(session)
+
+
+@pytest.mark.parametrize("unit", [None, "u", ["u"]])
+def test_one_column_needs_no_such_warning(unit):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dp.Session(eps=1, unit=unit)
