@@ -97,21 +97,6 @@ def quiet():
         yield
 
 
-@pytest.fixture(autouse=True)
-def draws_of_the_test(request, monkeypatch):
-    """Draw from a stream that the test's name fixes: a test says the same in every run of one commit.
-
-    Noise, and the salts that say which rows of a unit count, come from it, and nothing that a test sees says so.
-    Marked as ``fresh_draws``, or in the audit (``DPFRAME_AUDIT=1``), a test draws from the operating system. Another
-    name or another order of draws is another stream, so thresholds are exact tails all the same.
-    """
-    if AUDIT or request.node.get_closest_marker("fresh_draws") is not None:
-        return
-    stream = np.random.default_rng(list(request.node.nodeid.encode())).bytes
-    monkeypatch.setattr(source, "_source", stream)
-    monkeypatch.setattr(source, "is_private", lambda: source._source is stream)
-
-
 @pytest.fixture
 def fixed_draws():
     """Draw from one fixed stream even in the audit: no false alarm where a threshold is not an exact tail."""

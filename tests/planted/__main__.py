@@ -39,7 +39,8 @@ def copy_of_the_package(folder: Path) -> Path:
     """A copy of everything that tests need, in ``folder``."""
     for name in ("dpframe", "tests"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", folder)
+    for name in ("pyproject.toml", "conftest.py"):
+        shutil.copy(ROOT / name, folder)
     return folder
 
 
