@@ -118,7 +118,8 @@ def make_axis(column: Hashable, bounds: tuple[Fraction, Fraction], grid: Grid) -
 
 def log2_ceil(x: Fraction) -> int:
     """The least e with 2**e >= x."""
-    e = x.numerator.bit_length() - x.denominator.bit_length() - 1
-    while Fraction(2) ** e < x:
+    n, d = x.numerator, x.denominator
+    e = n.bit_length() - d.bit_length() - 1
+    while d << max(e, 0) < n << max(-e, 0):
         e += 1
     return e

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import comb
 
 import numpy as np
@@ -214,6 +214,7 @@ def cell_tail(blocks: tuple[Cells, ...], scale: Fraction, block: int, least: int
     first = max(0, -((r - least) // k))
     others = {b: (blocks[:block] + blocks[block + 1 :]).count(b) for b in blocks}
 
+    @cache
     def above(a: int, b: int) -> int:
         over, down = a * k + r - least, b * k + r
         return sum(
@@ -242,6 +243,7 @@ def present_tail(blocks: tuple[Cells, ...], scale: Fraction, block: int, least: 
     mine = blocks[block]
     others = {b: (blocks[:block] + blocks[block + 1 :]).count(b) for b in blocks}
 
+    @cache
     def held(a: int, b: int) -> int:
         return points(mine.m, a * mine.steps + mine.slack, b * mine.steps + mine.slack)
 

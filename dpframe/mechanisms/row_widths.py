@@ -40,6 +40,7 @@ _CUT = np.geomspace(1e-3, 60, 512)  # where the exponential is cut off, over its
 _FINE = 1 << 12  # steps of a row from which on half a step is little
 _PRODUCTS = 1 << 20  # pairs times widths that are looked at one by one
 _SUMMANDS = 8
+_PARTS = 64  # shares that are multiples of a 64th have edges on a lattice
 _MOST_EXACT = 24
 
 
@@ -88,7 +89,7 @@ class Law:
         if self.kind == "mean":
             law = _canonical(self.blocks, self.block)
             return self.times * _halfwidth(law, self.scale, self.share, level)
-        low, high = -1, 1
+        low, high = -1, max(1, int(2 * self.std()))
         while 2 * self._above(high + 1) > 1 - level:
             low, high = high, 2 * high
         while high - low > 1:
@@ -102,6 +103,11 @@ class Law:
             return float(self.outside(np.array(least - 1.0))) / 2 * (1 + 2.0**-30) if least > 0 else 1.0
         at = Fraction(least) / Fraction(self.times)
         return self._above(-(-at.numerator // at.denominator))
+
+    def std(self) -> float:
+        """Of the rows, present rows or one cell."""
+        cell = {"rows": (None, None), "present": (self.block, None), "cell": (self.block, 0)}[self.kind]
+        return math.sqrt(row_figures.covariance(self.blocks, self.scale, (cell,))[0, 0])
 
     def _above(self, least: int) -> float:
         if self.kind == "zero":
@@ -222,11 +228,7 @@ def _single(blocks: tuple[Cells, ...], scale: Fraction) -> tuple[tuple[Law, floa
         j = blocks.index(b)
         out += [Law(blocks, scale, "present", 1.0, j)] * b.missing
         out += [Law(blocks, scale, "cell", 1.0, j)] * (few or b.m == 1)
-    found = []
-    for law in out:
-        cell = {"rows": (None, None), "present": (law.block, None), "cell": (law.block, 0)}[law.kind]
-        found.append((law, math.sqrt(row_figures.covariance(blocks, scale, (cell,))[0, 0])))
-    return tuple(found)
+    return tuple((law, law.std()) for law in out)
 
 
 # ---- means ----
@@ -282,7 +284,7 @@ def _whole(blocks: tuple[Cells, ...], scale: Fraction, kind: str) -> Floats:
     """P(\\|k\\| > w), or of l of the first block, for w = -1, 0, 1, ..."""
     p, a, b = _pairs(blocks, scale, of_cells=kind == "present")
     mass = np.bincount(np.abs(a - b).astype(np.int64), p)
-    return np.asarray([*np.cumsum(mass[::-1])[::-1], 0.0])
+    return np.append(np.cumsum(mass[::-1])[::-1], 0.0)
 
 
 @lru_cache(maxsize=32)
@@ -291,13 +293,21 @@ def _lines(blocks: tuple[Cells, ...], scale: Fraction, share: float) -> tuple[Fl
     p, a, b = _pairs(blocks, scale, of_cells=True)
     k, r = float(blocks[0].steps), blocks[0].slack
     slopes = p / ((a + b) * k + 2 * r + 1)
-    moved = share * k * (a - b)
-    edges = np.concatenate([a * k + r + 1 - moved, -b * k - r - moved])
-    slopes = np.concatenate([slopes, -slopes])
-    order = np.argsort(edges)
-    edges, slopes = edges[order], slopes[order]
-    sums, moments = ([*np.cumsum(x[::-1])[::-1], 0.0] for x in (slopes, slopes * edges))
-    return edges, np.array(sums), np.array(moments)
+    parts = share * _PARTS
+    if share <= 1 and parts == int(
+        parts
+    ):  # the upper edges are on a lattice, and the lower ones are never beyond 0
+        rows = (_PARTS - int(parts)) * a.astype(np.int64) + int(parts) * b.astype(np.int64)
+        slopes = np.asarray(np.bincount(rows, slopes), dtype=np.float64)
+        edges = np.arange(len(slopes), dtype=np.float64) * (k / _PARTS) + (r + 1)
+    else:
+        moved = share * k * (a - b)
+        edges = np.asarray(np.concatenate([a * k + r + 1 - moved, -b * k - r - moved]), dtype=np.float64)
+        slopes = np.concatenate([slopes, -slopes])
+        order = np.argsort(edges)
+        edges, slopes = edges[order], slopes[order]
+    sums, moments = (np.append(np.cumsum(x[::-1])[::-1], 0.0) for x in (slopes, slopes * edges))
+    return edges, np.asarray(sums), np.asarray(moments)
 
 
 @lru_cache(maxsize=1024)

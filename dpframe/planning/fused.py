@@ -16,7 +16,6 @@ from dpframe.mechanisms.auto import cost, part_of
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Reach
 from dpframe.mechanisms.joint import Joint, Share
-from dpframe.mechanisms.row import finest
 from dpframe.mechanisms.row_gaussian import Map
 from dpframe.mechanisms.thresholds import Threshold, least_threshold, per_key_delta
 from dpframe.planning.draft import Draft, Laid, label, presence
@@ -222,7 +221,7 @@ def _run(
             assert measure is not None
             found.append((family, seat, measure))
         blocks = tuple(seat.block for _, seat, _ in found)
-        room = finest(blocks, each, reach)
+        room = _finest(blocks, each, reach)
         if most > COARSEST and max(b.steps for b in blocks) > room:
             most = max(COARSEST, min(most // 2, 1 << max(0, room.bit_length() - 2)))
             continue
@@ -231,6 +230,11 @@ def _run(
         else:
             joint = calibrated(blocks, each, reach)
         return Run(joint, tuple((f, s, draft.measure(m)) for f, s, m in found), alone)
+
+
+@lru_cache(maxsize=1024)
+def _finest(blocks: tuple[row.Block, ...], target: Target, reach: Reach) -> int:
+    return row.finest(blocks, target, reach)
 
 
 @lru_cache(maxsize=1024)
@@ -273,9 +277,11 @@ def _pooled(draft: Draft, counters: tuple[int, ...]) -> Linear:
 
     Draws are independent, and each number of rows is there once: pooling is post-processing.
     """
+    steps = draft.row_steps
+    if len(counters) == 1:
+        return Linear(((counters[0], Fraction(1, steps)),), integer=True)
     weights = [Fraction(1 / draft.pieces[i].noise.std ** 2).limit_denominator(10**6) for i in counters]  # type: ignore[union-attr]
-    if len(counters) == 1 or not all(weights):
+    if not all(weights):
         weights = [Fraction(1)] * len(counters)
     total = sum(weights, Fraction(0))
-    steps = draft.row_steps
     return Linear(tuple((i, w / total / steps) for i, w in zip(counters, weights)), integer=True)
