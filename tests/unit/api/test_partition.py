@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import KINDS, as_kind, exact_integers
 
 import dpframe as dp
+from conftest import KINDS, as_kind, exact_integers
 from dpframe.engine.opening import as_source
 
 RELATIONS = ("add_remove", "replace_one")

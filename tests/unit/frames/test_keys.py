@@ -20,10 +20,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import KINDS, as_kind
 from key_tools import EPS, counts, refused, released
 
 import dpframe as dp
+from conftest import KINDS, as_kind
 from dpframe.accounting.events import Event
 from dpframe.mechanisms.laplace import DiscreteLaplace
 

@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars, exact_integers
 
 import dpframe as dp
+from conftest import as_kind, as_polars, exact_integers
 
 RELATIONS = ("add_remove", "replace_one")
 NAN, INF = math.nan, math.inf

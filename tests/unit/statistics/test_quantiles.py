@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars
 from laws import alarm, exp, furthest, joint_law, ranks_told
 
 import dpframe as dp
+from conftest import as_kind, as_polars
 from dpframe import pipeline
 from dpframe.layout.choices import ladder
 from dpframe.mechanisms import ranks as mechanism
