@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -13,6 +14,7 @@ from dpframe.engine.opening import as_source
 # ---- laws, written down anew ----
 
 
+@functools.lru_cache(maxsize=64)
 def laplace_pmf(b, draws):
     """The law of the sum of ``draws`` two-sided geometric numbers by direct convolution; index 0 is the middle."""
     k = np.arange(-math.ceil(45 * b) - 30, math.ceil(45 * b) + 31)
@@ -21,6 +23,7 @@ def laplace_pmf(b, draws):
     return convolved(one, draws)
 
 
+@functools.lru_cache(maxsize=64)
 def gaussian_pmf(sigma, draws):
     k = np.arange(-math.ceil(12 * sigma) - 3, math.ceil(12 * sigma) + 4)
     lower = -np.abs(k)

@@ -9,8 +9,10 @@ from dpframe.accounting.events import Number, rational
 from dpframe.accounting.filter import ACCOUNTANTS, Budget
 from dpframe.accounting.policy import NEIGHBORS, Limits, Policy
 from dpframe.accounting.renyi import chosen_order
-from dpframe.base.arguments import check_type
+from dpframe.base.arguments import check_type, check_whole
 from dpframe.errors import Arg, Call, InputError, InPython, check_text, did_you_mean
+
+MOST_CONTRIBUTIONS = 1 << 24
 
 
 class BudgetOptions(TypedDict, total=False):
@@ -29,6 +31,7 @@ class DeclaredOptions(BudgetOptions, total=False):
 
     neighbors: str | None
     unit: str | list[str] | None
+    contributions: int | None
 
 
 class SessionOptions(DeclaredOptions, total=False):
@@ -55,13 +58,25 @@ def read_unit(unit: Any) -> tuple[str, ...] | None:
 
 
 def read_policy(typed: DeclaredOptions) -> Policy:
-    """The relation and the unit that were typed, or InputError (TypeError for a unit that is no name)."""
+    """The relation, and the unit or the number of rows, that were typed; InputError (TypeError for a unit that is no name)."""
     given: Any = typed.get("neighbors")
     neighbors = "add_remove" if given is None else given
     if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
         near = did_you_mean(neighbors if isinstance(neighbors, str) else "", NEIGHBORS)
         raise InputError(Arg("neighbors", neighbors), f" is not a relation. {near}")
-    return Policy(neighbors, read_unit(typed.get("unit")))
+    unit, rows = read_unit(typed.get("unit")), typed.get("contributions")
+    if rows is None:
+        return Policy(neighbors, unit)
+    check_whole("contributions", rows, 1, MOST_CONTRIBUTIONS, right=36, said="2**24")
+    if unit is not None:
+        raise InputError(
+            Arg("contributions", rows),
+            " is for rows that don't say whose they are, and ",
+            Arg("unit", typed.get("unit")),
+            " says it.",
+            hint=(Arg("unit"), " with ", Arg("max_rows", rows), ", or ", Arg("contributions"), " alone"),
+        )
+    return Policy(neighbors, None, rows)
 
 
 def read_limits(typed: SessionOptions, policy: Policy) -> Limits:

@@ -27,7 +27,7 @@ from dpframe.errors import InputError, ReleaseFailed, did_you_mean
 from dpframe.frames.contract import Ask, Source, require
 from dpframe.frames.keys import KeyTable, key_table
 from dpframe.noise.source import words
-from dpframe.planning.bounding import make_bounding
+from dpframe.planning.bounding import make_bounding, reach_of
 from dpframe.session import charging
 from dpframe.session.checks import check_part, check_steps
 from dpframe.session.payer import current, part_session, terms_of
@@ -123,7 +123,7 @@ def make_partition(
     bounding = make_bounding(
         limits, policy, source.column, by=by, keys=table, rows_matter=policy.unit is not None
     )
-    many = (bounding.groups or 1 if bounding else 1) * (2 if policy.replace else 1)
+    many = reach_of(policy, bounding, table, grouped=True).groups * (2 if policy.replace else 1)
     cap = read_budget({"rho": rho}) if eps is None else read_budget({"eps": eps, "delta": d}, "sum")
     whole = cap.rho or pure_rho(rational(eps, "eps"))
     event = repeat(Event(cap.eps, d, whole, kind="" if d or eps is None else "pure"), many)

@@ -32,6 +32,7 @@ MOVES = (
     "one at either bound, swapped", "the only row of a group moves", "a lowest row turns missing",
 )  # fmt: skip
 HEAVY = ("heavy everywhere appears", "heavy in one group appears", "heavy, half missing appears")
+TOGETHER = ("high in one group appear", "high in a group each appear", "high and low in one group appear")
 
 
 SLOW = ("quantile", "quantiles", "iqr", "bounds")  # drawn group by group, or in a hundred bins of each
@@ -42,7 +43,7 @@ def parts_1() -> list[str]:
     moved = [
         v for v in verbs if v not in ("iqr", "bounds")
     ]  # those are made of quantiles, and of a histogram
-    return [*verbs, *(f"{v}, moved" for v in moved), "heavy units"]
+    return [*verbs, *(f"{v}, moved" for v in moved), "heavy units", "three rows"]
 
 
 def figure_1(part: str, size: Size) -> Figure:
@@ -54,6 +55,11 @@ def figure_1(part: str, size: Size) -> Figure:
     if part == "heavy units":
         pairs = [p for p in neighbours.unit_pairs(heavy=10) if p.name in HEAVY[: max(1, size.corpus // 4)]]
         asked = [(questions.grouped(v), p) for p in pairs for v in ("count", "clip_sum", "clip_mean")]
+    elif part == "three rows":
+        pairs = [p for p in neighbours.several_pairs() if p.name in TOGETHER[: max(1, size.corpus // 4)]]
+        asked = [
+            (questions.grouped(v), p) for p in pairs for v in ("count", "clip_sum", "clip_mean", "histogram")
+        ]
     else:
         corpus = neighbours.row_pairs("replace_one" if moved else "add_remove")
         named = {p.name: p for p in corpus}
@@ -62,7 +68,7 @@ def figure_1(part: str, size: Size) -> Figure:
         ask = (questions.grouped if moved else questions.ungrouped)(verb)
         asked = [(ask, p) for p in pairs]
     flagged, worst = 0, 0.0
-    slow = moved or part == "heavy units"  # tables with several groups to a copy
+    slow = moved or part in ("heavy units", "three rows")  # tables with several groups to a copy
     draws = max(30_000, size.draws // 10) if slow else size.draws
     draws = max(10_000, size.draws // 50) if verb in SLOW else draws
     drawn: dict[Any, Any] = {}
@@ -70,7 +76,9 @@ def figure_1(part: str, size: Size) -> Figure:
     def sampler(ask: Any, pair: Pair, frame: Any) -> Callable[[int], Any]:
         key = (ask, str(frame.rows()))
         if key not in drawn:
-            drawn[key] = copies(ask, frame, **questions.session(pair.relation, pair.unit))(draws)
+            drawn[key] = copies(
+                ask, frame, **questions.session(pair.relation, pair.unit, pair.contributions)
+            )(draws)
         return lambda n: drawn[key]
 
     for ask, pair in asked:
@@ -90,19 +98,20 @@ def figure_1(part: str, size: Size) -> Figure:
 
 def parts_2() -> list[str]:
     relations = ("add_remove", "replace_one")
-    sessions = ((None, "row"), ("u", "unit"))
+    sessions = ((None, "row"), ("u", "unit"), (None, "3 rows"))
     return [f"{v}; {r}; {n}" for unit, n in sessions for v in questions.asked_of(unit) for r in relations]
 
 
 def figure_2(part: str, size: Size) -> Figure:
     """The grey box over generated pairs: nothing moves farther than declared, nothing else differs."""
     verb, relation, unit = part.split("; ")
-    pairs = _pairs(relation, "u" if unit == "unit" else None, size.pairs + size.tabled)
+    rows = 3 if unit == "3 rows" else 1
+    pairs = _pairs(relation, "u" if unit == "unit" else None, rows, size.pairs + size.tabled)
     failures = 0
     for turn, pair in enumerate(pairs[: size.pairs]):
         ask = (questions.ungrouped, questions.grouped)[turn % 2](verb)
         sides = pair.of(LIBRARIES[turn // 2 % 3])
-        found = grey_box(ask, *sides, **questions.session(relation, pair.unit))
+        found = grey_box(ask, *sides, **questions.session(relation, pair.unit, rows))
         failures += not found.ok or found.error is not None or not found.moved
     rest = pairs[size.pairs :]
     step = -(-len(rest) // 6)
@@ -119,10 +128,10 @@ def figure_2(part: str, size: Size) -> Figure:
 
 
 @lru_cache(maxsize=4)
-def _pairs(relation: str, unit: str | None, n: int) -> list[Pair]:
+def _pairs(relation: str, unit: str | None, rows: int, n: int) -> list[Pair]:
     """Generated pairs; the same ones for every question."""
-    rng = np.random.default_rng([2, relation == "replace_one", unit is not None])
-    return [neighbours.generated(rng, relation, unit) for _ in range(n)]
+    rng = np.random.default_rng([2, relation == "replace_one", unit is not None, *[rows] * (rows > 1)])
+    return [neighbours.generated(rng, relation, unit, rows) for _ in range(n)]
 
 
 def parts_3() -> list[str]:

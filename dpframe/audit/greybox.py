@@ -16,10 +16,11 @@ from typing import Any
 
 from dpframe.audit.joint_moves import cost_of_draws
 from dpframe.audit.recording import Asked, Query, alone, auditors_session, observe
-from dpframe.mechanisms.choosers import Best, Chooser, Largest, Reach
+from dpframe.mechanisms.choosers import Best, Chooser, Largest
 from dpframe.mechanisms.joint import Share
 from dpframe.mechanisms.ranks import Quantiles
 from dpframe.noise.source import words
+from dpframe.planning.bounding import reach_of
 from dpframe.planning.pieces import Piece
 from dpframe.planning.plan import Plan
 
@@ -181,8 +182,7 @@ def moves(plan: Plan, differences: dict[int, list[int]], shifts: dict[int, Shift
         noise: Any = plan.pieces[i].noise
         unit = noise.step if isinstance(noise, Best) else Fraction(1)
         far = [max((max(-low, high) for low, high in ranks), default=Fraction(0)) * unit for ranks in groups]
-        b = plan.bounding
-        reach = Reach(rows=b.rows, groups=b.groups or 1, total=b.total) if b else Reach()
+        reach = reach_of(plan.policy, plan.bounding, plan.keys, grouped=plan.grouped)
         per_row = noise.sensitivity / reach.rows
         out[plan.pieces[i].part] = Moved(
             sum(far, Fraction(0)),

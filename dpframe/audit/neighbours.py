@@ -36,7 +36,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Pair:
-    """Two frames that differ by one unit.
+    """Two frames that differ by one unit, or by a number of rows together.
 
     Attributes
     ----------
@@ -45,7 +45,9 @@ class Pair:
     relation : str
         "add_remove" or "replace_one"; a pair that serves both says "add_remove".
     unit : str or None
-        The unit's column; None for one row.
+        The unit's column; None for rows.
+    contributions : int
+        How many rows may differ, where rows are what is protected.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Pair:
     neighbour: pl.DataFrame = field(repr=False)
     relation: str = "add_remove"
     unit: str | None = None
+    contributions: int = 1
 
     def of(self, library: str) -> tuple[Any, Any]:
         """Both frames in a library: "polars", "lazy" or "pandas" (Arrow dtypes, which no cell decides)."""
@@ -183,6 +186,35 @@ def unit_pairs(relation: str = "add_remove", *, heavy: int = 200) -> list[Pair]:
     return [Pair(f"{a} becomes {b}", frames[a], frames[b], relation, "u") for a, b in turned]
 
 
+def several_pairs(relation: str = "add_remove", *, rows: int = 3) -> list[Pair]:
+    """Pairs that differ by so many rows together: in one group or each in another, missing, unlisted, of opposite bounds."""
+    high, low, none = (HIGH, HIGH, True, 6), (LOW, LOW, False, 0), (None, None, None, None)
+    groups = list(itertools.islice(itertools.cycle(["a", "absent", "b", None, "unlisted"]), rows))
+    cells = {
+        "high": high,
+        "low": low,
+        "missing": none,
+        "infinite": (INF, -INF, True, 2**62),
+        "NaN": (NAN,) * 2 + (None,) * 2,
+    }
+    sets: dict[str, list[Row]] = {"no row": []}
+    for name, c in cells.items():
+        sets[f"{name} in one group"] = [(*c, "a", 200 + j) for j in range(rows)]
+        sets[f"{name} in a group each"] = [(*c, g, 200 + j) for j, g in enumerate(groups)]
+    sets["high and low in one group"] = [(*(high, low)[j % 2], "a", 200 + j) for j in range(rows)]
+    sets["unlisted"] = [(*high, f"unlisted {j}", 200 + j) for j in range(rows)]
+    sets["fewer rows"] = [(*high, "a", 200 + j) for j in range(rows - 1)]
+    rest = _base(7)
+    frames = {k: frame_of([*rest, *v]) for k, v in sets.items()}
+    if relation == "add_remove":
+        gone = frames.pop("no row")
+        return [Pair(f"{k} appear", gone, f, relation, None, rows) for k, f in frames.items()]
+    names = list(frames)
+    turned = [(a, b) for a, b in zip(names, names[1:] + names[:1])]
+    turned += [("high in one group", "low in one group"), ("high in one group", "high in a group each")]
+    return [Pair(f"{a} become {b}", frames[a], frames[b], relation, None, rows) for a, b in turned]
+
+
 def _next(x: float, to: float) -> float:
     return math.nextafter(x, to)
 
@@ -265,8 +297,13 @@ CELLS = [None, NAN, INF, -INF, 1e300, -1e300, 5e-324, 0.0, -0.0, 1 / 3, LOW, HIG
 GROUPS = ["a", "b", None, "unlisted", "other", "absent"]
 
 
-def generated(rng: np.random.Generator, relation: str = "add_remove", unit: str | None = None) -> Pair:
-    """A random pair: rows (or a unit's rows) that appear, change, turn missing, or move, and an order of their own."""
+def generated(
+    rng: np.random.Generator, relation: str = "add_remove", unit: str | None = None, contributions: int = 1
+) -> Pair:
+    """A random pair: rows (or a unit's rows) that appear, change, turn missing, or move, and an order of their own.
+
+    Of ``contributions`` rows some may appear as others vanish: that is no more than if all of them appeared.
+    """
 
     def one(u: int) -> Row:
         x, y = (
@@ -279,16 +316,20 @@ def generated(rng: np.random.Generator, relation: str = "add_remove", unit: str 
     n = int(rng.choice([0, 1, 2, 4, 12]))
     others = [one(int(rng.integers(2, 6)) if unit else 100 + k) for k in range(n)]
     sizes = [1, 1] if unit is None else [int(rng.choice([1, 2, 5, 20])) for _ in range(2)]
+    vanish = 0
+    if contributions > 1:
+        sizes = [contributions - int(rng.integers(contributions) * (rng.random() < 0.3)) for _ in range(2)]
+        vanish = int(rng.integers(contributions)) if rng.random() < 0.3 else 0
     mine, theirs = ([(*one(1)[:5], 1) for _ in range(k)] for k in sizes)
     if rng.random() < 0.3:  # the same rows turn missing
         theirs = [row(None, None, None, None, r[4], 1) for r in mine]
     if relation == "add_remove":
-        theirs = []
+        mine, theirs = mine[vanish:], theirs[:vanish]
     frames = []
     for changed in (mine, theirs):
         rows = [*others, *changed]
         frames.append(frame_of([rows[k] for k in rng.permutation(len(rows))]))
-    return Pair("generated", frames[0], frames[1], relation, unit)
+    return Pair("generated", frames[0], frames[1], relation, unit, contributions)
 
 
 def strategy(relation: str = "add_remove") -> Any:

@@ -67,9 +67,12 @@ def asked_of(unit: str | None) -> list[str]:
     return [*VERBS, *VALUES, *(OF_UNITS if unit else {})]
 
 
-def session(relation: str, unit: str | None) -> dict[str, Any]:
+def session(relation: str, unit: str | None, contributions: int = 1) -> dict[str, Any]:
     """What a session of the corpus is opened with."""
-    return {"neighbors": relation, **({"unit": unit, **LIMITS} if unit else {})}
+    protected = (
+        {"unit": unit, **LIMITS} if unit else {} if contributions == 1 else {"contributions": contributions}
+    )
+    return {"neighbors": relation, **protected}
 
 
 def delta(name: str) -> float:

@@ -68,7 +68,7 @@ def differing(
     """
     asked = wide(name, grouped, len(pairs), law)
     one = pairs[0]
-    options = questions.session(one.relation, one.unit)
+    options = questions.session(one.relation, one.unit, one.contributions)
     limits = dict(options)
     if (
         one.unit is not None and not grouped and name not in questions.VALUES
@@ -76,7 +76,7 @@ def differing(
         limits |= {"max_groups": 1, "max_rows_per_group": options["max_rows"]}
     plan = Context().run(_plan, asked.alone, one, limits if name in MATRICES else options)
     sides = [_together([getattr(p, side) for p in pairs]) for side in ("frame", "neighbour")]
-    tables = Pair("", sides[0], sides[1], one.relation, one.unit)
+    tables = Pair("", sides[0], sides[1], one.relation, one.unit, one.contributions)
     first, second = (observe(asked.together, f, salt, **limits) for f in tables.of(library))
     if first.error or not _alike(first, second):
         return len(pairs)

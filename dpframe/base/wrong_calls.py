@@ -30,6 +30,7 @@ _OTHER_NAMES = {
     "neighbors": "neighbours relation adjacency",
     "unit": "user privacy_unit",
     "max_rows": "max_rows_per_unit",
+    "contributions": "max_contributions contribution_bound max_contributions_per_unit",
 }
 MEANT = {other: name for name, others in _OTHER_NAMES.items() for other in others.split()}
 SEEDS = ("seed", "random_state", "rng")
@@ -39,10 +40,12 @@ _SPELLED = {
     "bounds": "bounds=(low, high)",
     "neighbors": "neighbors='replace_one'",
     "unit": "unit='user_id'",
+    "contributions": "contributions=36",
 }
 _ELSEWHERE = {
     "unit": "dp.Session(eps=1, unit='user_id')",
     "neighbors": "dp.Session(eps=1, neighbors='replace_one')",
+    "contributions": "dp.Session(eps=1, contributions=36)",
     "delta_calls": "dp.Session(eps=1, delta=1e-6, delta_calls=1e-6)",
     "eps": "groupby(...).dp_agg(..., eps=0.5)",
     "delta": "groupby(...).dp_agg(..., delta=1e-6)",

@@ -52,8 +52,8 @@ class BudgetPlan(Page, NearNames):
     queries : mapping of name -> Query or Aggregate
         In the order in which they are asked; see :func:`dpframe.query`.
     **budget
-        ``eps``, ``delta``, ``delta_calls``, ``rho``, ``accountant``, ``order``, ``neighbors``, ``unit``, ``max_groups``,
-        ``max_rows_per_group``, ``max_rows``: the budget and the policy, as for :class:`dpframe.Session`.
+        ``eps``, ``delta``, ``delta_calls``, ``rho``, ``accountant``, ``order``, ``neighbors``, ``unit``,
+        ``contributions``, ``max_groups``, ``max_rows_per_group``, ``max_rows``: the budget and the policy, as for :class:`dpframe.Session`.
     allocation : {"even", "weighted", "adaptive"}
         How the total is divided; see ``dpframe.budget_plans.allocation``.
     name : str, optional

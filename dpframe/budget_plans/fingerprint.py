@@ -42,7 +42,7 @@ def decided_by(
     return {
         "dpframe": __version__,
         "budget": repr(budget),
-        "policy": [policy.neighbors, policy.unit, repr(limits)],
+        "policy": [*policy.key, repr(limits)],
         "allocation": allocation,
         "ledger": ledger,
         "name": None if ledger is None else name,  # another name would be charged anew

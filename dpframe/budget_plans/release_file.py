@@ -23,7 +23,7 @@ from dpframe.statistics.wrong_verbs import MEANT_VERBS
 
 TOP = ("name", "source", "sources", "budget", "query")
 SOURCE = ("path", "types", "uri")
-POLICY = ("neighbors", "unit", "max_groups", "max_rows_per_group", "max_rows")
+POLICY = ("neighbors", "unit", "contributions", "max_groups", "max_rows_per_group", "max_rows")
 BUDGET = ("eps", "delta", "delta_calls", "rho", "accountant", "order", *POLICY, "allocation", "ledger")
 QUERY = ("name", "statistic", "ask", "source", "groupby", "keys", "weight", "rows", "relative_to", "outputs")
 _FRACTION = re.compile(r"-?\d+/[1-9]\d*")

@@ -22,6 +22,7 @@ OPTIONS = frozenset(
         "rho",
         "neighbors",
         "unit",
+        "contributions",
         "accountant",
         "order",
         "per_scope",

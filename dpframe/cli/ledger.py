@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -21,6 +22,9 @@ def add(commands: Any) -> None:
     create.add_argument("--neighbors", help="add_remove (default) or replace_one")
     create.add_argument(
         "--unit", action="append", metavar="COLUMN", help="whom a row belongs to; repeat for several"
+    )
+    create.add_argument(
+        "--contributions", metavar="K", help="any K rows are protected together, without a unit"
     )
     create.add_argument("--accountant", help="how charges add up (default union)")
     create.add_argument(
@@ -69,6 +73,7 @@ def _create(args: argparse.Namespace) -> int:
         },
         "neighbors": args.neighbors,
         "unit": args.unit,
+        "contributions": _whole(args.contributions),
         "accountant": args.accountant,
         "per_scope": _part(args.per_scope, "per_scope"),
         "window": args.window,
@@ -146,6 +151,11 @@ def _number(text: str | None, name: str) -> Fraction | Decimal | None:
         return Fraction(text) if "/" in text else Decimal(text)
     except (ArithmeticError, ValueError):
         raise InputError(Arg(name, text), " is no number.", hint=Arg(name, 0.5)) from None
+
+
+def _whole(text: str | None) -> int | str | None:
+    """The whole number that was typed; other text as it stands, to be refused where it is read."""
+    return int(text) if text is not None and re.fullmatch(r"-?\d{1,20}", text) else text
 
 
 def _part(text: str | None, name: str) -> dict[str, Fraction | Decimal | None] | None:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from dpframe.frames.contract import Counts, Ints
 from dpframe.layout.grids import UNIT_GRID, Grid
 from dpframe.layout.sensitivity import BallMove, Move
+from dpframe.mechanisms.choosers import Reach
 
 Terms = tuple[tuple[int, Fraction], ...]  # (coordinate, coefficient in the answer's unit)
 
@@ -97,13 +98,13 @@ class Layout:
         """What a step of a sum is worth, in the column's unit."""
         return self.grid.step / self.weight
 
-    def moving(self, *, replace: bool, grouped: bool, rows: int) -> int:
+    def moving(self, reach: Reach) -> int:
         """How many released integers one unit can move, within one group (replace_one: and where it goes).
 
         A row is in one bin, so a unit's rows move as many bins as they are, those of another as many again.
         """
-        twice = 2 if replace and grouped else 1
-        there = 2 * rows if replace and not grouped else rows
+        twice = 2 if reach.replace and reach.several else 1
+        there = 2 * reach.rows if reach.replace and not reach.several else reach.rows
         width = sum(min(c.width, there) if isinstance(c, BinCounts) else 1 for c in self.coordinates)
         return twice * width
 

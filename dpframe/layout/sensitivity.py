@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isqrt
 
 from dpframe.mechanisms.choosers import Reach
@@ -30,21 +30,8 @@ class Move:
     cells: bool = False
     once: bool = False
 
-    def sensitivity(
-        self, *, replace: bool, grouped: bool, rows: int = 1, groups: int = 1, total: int | None = None
-    ) -> tuple[int, int]:
+    def sensitivity(self, reach: Reach) -> tuple[int, int]:
         """(L1, L2 squared), in steps.
-
-        Parameters
-        ----------
-        replace : bool
-            The replace_one relation (else add_remove).
-        grouped : bool
-            Whether there are several groups between which a row can move.
-        rows, groups : int
-            How many rows of a unit count in one group, and in how many groups it may be.
-        total : int or None
-            How many rows of a unit count in all groups together, where that is less than ``rows*groups``.
 
         Privacy: add_remove: the unit's rows appear in ``groups`` groups, at most ``rows*far`` each; its rows and their
         squares add up to ``Reach.most`` and ``Reach.squares`` at most.
@@ -57,15 +44,15 @@ class Move:
         unit has p rows (or parts of them) before and q after, the sum moves by u*max(p, q) + v*min(p, q) at most, and
         by convexity all rows are in full groups (R) but r of them. Full beside full, and r beside r, give (u + v)**2
         times the square; beside nothing u**2, twice as often; r beside full, twice: 2*(u*R + v*r)**2, which may be more
-        than either.
+        than either. Any k rows of which nothing is cut move it by k times what one does at most, which they do in one group.
         """
-        unit = Reach(rows=1, groups=groups) if self.once else Reach(rows=rows, groups=groups, total=total)
+        unit = replace(reach, rows=1, total=None) if self.once else reach
         far, l1, square = self.far, unit.most, unit.squares
-        if not replace:
+        if not reach.replace:
             return far * l1, far**2 * square
         if self.cells:
             return 2 * far * l1, 2 * far**2 * square
-        if not grouped:
+        if not reach.several:
             return self.across * l1, self.across**2 * square
         worst = max(2 * far**2, self.across**2)
         k, r = unit.full
@@ -73,13 +60,13 @@ class Move:
         rest = max(worst * (unit.each**2 + r**2), beside) if r else worst * unit.each**2
         return 2 * far * l1, worst * (k - 1) * unit.each**2 + rest
 
-    def furthest(self, *, replace: bool, rows: int = 1) -> int:
+    def furthest(self, reach: Reach) -> int:
         """How far one coordinate can move, in steps (for laws that hold for one coordinate).
 
         Privacy: a cell gains or loses at most ``far`` a row; a plain sum changes in place by ``across``.
         """
-        rows = 1 if self.once else rows
-        return rows * (max(self.far, self.across) if replace and not self.cells else self.far)
+        rows = 1 if self.once else reach.rows
+        return rows * (max(self.far, self.across) if reach.replace and not self.cells else self.far)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +82,16 @@ class BallMove:
     dims: int
     order: int
 
-    def sensitivity(
-        self, *, replace: bool, grouped: bool, rows: int = 1, groups: int = 1, total: int | None = None
-    ) -> tuple[int, int]:
+    def sensitivity(self, reach: Reach) -> tuple[int, int]:
         """(L1, L2 squared), in steps; see :class:`Move`."""
-        unit, reach = Reach(rows=rows, groups=groups, total=total), self.reach * (2 if replace else 1)
-        k, r = unit.full
+        (k, r), each = reach.full, self.reach * (2 if reach.replace else 1)
 
         def l1(m: int) -> int:
             return m if self.order == 1 else isqrt(self.dims * m * m)
 
-        far = k * l1(rows * reach) + l1(r * reach) if total is None else l1(unit.most * reach)
-        return far, reach**2 * unit.squares
+        far = k * l1(reach.rows * each) + l1(r * each) if reach.total is None else l1(reach.most * each)
+        return far, each**2 * reach.squares
 
-    def furthest(self, *, replace: bool, rows: int = 1) -> int:
+    def furthest(self, reach: Reach) -> int:
         """How far one coordinate can move, in steps."""
-        return rows * self.reach * (2 if replace else 1)
+        return reach.rows * self.reach * (2 if reach.replace else 1)

@@ -123,7 +123,8 @@ class Ledger(Answering, Uncopied, NearNames):
         path : str or PathLike
             A file that is not there yet, on a local disk.
         **budget
-            ``eps``, ``delta``, ``delta_calls``, ``rho``, ``accountant``, ``order``, ``neighbors``, ``unit``: as for ``dp.Session``; fixed for good. The accountant is that of the scopes and the lifetime, too.
+            ``eps``, ``delta``, ``delta_calls``, ``rho``, ``accountant``, ``order``, ``neighbors``, ``unit``,
+            ``contributions``: as for ``dp.Session``; fixed for good. The accountant is that of the scopes and the lifetime, too.
         per_scope : dict, optional
             A budget for each scope beside the total: ``dict(eps=0.1)``. Every session then names its scope.
         window : str or timedelta, optional

@@ -65,7 +65,8 @@ def squared_move(blocks: tuple[Block, ...], m: Map, reach: Reach) -> Fraction:
     n rows of one unit and q of another move the map by n*a - q*b in a group (q = 0 under add_remove), by :func:`_apart` at
     most in square. That is convex in all n and q, so largest where a unit fills k groups with R rows and has r in one more
     (``reach.full``). Of a replaced unit each group of rows meets its like, or nothing, on both sides; or the r of each meet R of the
-    other. In one place alone, rows that are filtered before or after come or go by themselves.
+    other. In one place alone, rows that are filtered before or after come or go by themselves. Any k rows of which nothing is
+    cut move it by k times what one does at most, as in one group.
     """
 
     def apart(n: int, q: int) -> Fraction:

@@ -2,13 +2,15 @@
 
 A key that occurs because of one unit betrays that unit when it appears. So a group is released only
 if a noisy count of it reaches a threshold that a single unit's key reaches with probability at most
-delta' = 1 - (1 - delta)**(1/L0): then all of a unit's L0 keys stay hidden with probability 1 - delta.
-Nothing tells how many groups were dropped.
+delta' = 1 - (1 - delta)**(1/L0): then all of a unit's L0 keys stay hidden with probability 1 - delta. Any k rows may
+be shared out among keys of their own in every way; the threshold is one under which they stay hidden in each
+(:func:`least_of_rows`). Nothing tells how many groups were dropped.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -17,10 +19,13 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from dpframe.errors import Arg, Call, MechanismError
 from dpframe.mechanisms.base import Ints, Noise
 from dpframe.noise import source
 
 _SAFE = 1 - 2.0**-30
+_EXACT = 512  # rows together of which every partition is looked at
+_LARGEST_TOGETHER, _LONGEST = Fraction(40), 1 << 20
 _LARGEST_EPS = Fraction(256)  # e**256 takes the least probability there is, 2**-128, to 1
 
 
@@ -83,6 +88,90 @@ def least_threshold(noise: Noise, draws: int, most: int, delta: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnKeys:
+    """What the keys hold that occur because of one unit.
+
+    Attributes
+    ----------
+    most : int
+        Rows (or units) in one of them.
+    keys : int
+        How many there may be.
+    shared : bool
+        Whether ``most`` is what all of them hold together.
+    """
+
+    most: int
+    keys: int
+    shared: bool = False
+
+    def least(self, noise: Noise, draws: int, row: int, delta: Fraction) -> int:
+        """The least threshold that any of them reaches with probability ``delta`` at most; a row adds ``row`` steps."""
+        if self.shared:
+            return least_of_rows(noise, draws, row, self.most, delta)
+        return least_threshold(noise, draws, self.most * row, per_key_delta(delta, self.keys))
+
+
+def least_of_rows(noise: Noise, draws: int, row: int, rows: int, delta: Fraction) -> int:
+    """The least integer T under which ``rows`` rows, shared out among keys in any way, all stay hidden but for ``delta``.
+
+    Privacy: with h(j) = -ln(1 - P(j rows + noise >= T)), keys of j1, j2, ... rows, whose draws are independent, stay
+    hidden with probability exp(-h(j1) - h(j2) - ...). So what is needed is best(rows) <= -ln(1 - delta), where best(m) is the
+    largest sum over all partitions of m: the max over 1 <= j <= m of h(j) + best(m - j), best(0) = 0. It falls in T. For
+    more than ``_EXACT`` rows best is bounded by rows * max h(j)/j, as a sum of h(j) is one of j * (h(j)/j); h rises, so
+    between sizes that are looked at h(j)/j is at most that of the larger over the smaller.
+    """
+    budget = -math.log1p(-float(delta)) * _SAFE
+    sizes = _sizes(rows)
+    moved = noise.prepare(np.array(sizes, dtype=np.int64) * row).tolist()
+
+    def h(least: int, i: int) -> float:
+        p = noise.upper_tail(least - moved[i], draws)
+        return math.inf if p >= 1 else -math.log1p(-p)
+
+    def alone(least: int) -> bool:  # every row in a key of its own, and all in one: needed, and mostly enough
+        return rows * h(least, 0) <= budget and h(least, -1) <= budget
+
+    def hidden(least: int) -> bool:
+        return alone(least) and _best([h(least, i) for i in range(len(sizes))], sizes) <= budget
+
+    return _least_integer(hidden, _least_integer(alone, moved[0] + 1))
+
+
+def _least_integer(holds: Callable[[int], bool], low: int) -> int:
+    """The least integer from ``low`` on for which something holds, that holds for all larger ones."""
+    if holds(low):
+        return low
+    step = 1
+    while not holds(low + step):
+        low, step = low + step, 2 * step
+    high = low + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _sizes(rows: int) -> list[int]:
+    """Numbers of rows that are looked at: all, or all up to ``_EXACT`` and from there on in steps of a part in it."""
+    out = list(range(1, min(rows, _EXACT) + 1))
+    while out[-1] < rows:
+        out.append(min(rows, out[-1] + max(1, out[-1] // _EXACT)))
+    return out
+
+
+def _best(h: list[float], sizes: list[int]) -> float:
+    """The largest sum of h over the partitions of the last size, or a bound on it (:func:`least_of_rows`)."""
+    rows = sizes[-1]
+    if len(sizes) < rows:
+        return rows * max(x / (before + 1) for x, before in zip(h, [0, *sizes[:-1]]))
+    each, best = np.array(h), np.zeros(rows + 1)
+    for m in range(1, rows + 1):
+        best[m] = (each[:m] + best[:m][::-1]).max()
+    return float(best[rows])
+
+
+@dataclass(frozen=True, slots=True)
 class KeySelection:
     """Keys alone: a group of n units (or rows) is released with probability p_n (truncated geometric).
 
@@ -97,6 +186,26 @@ class KeySelection:
 
     eps: Fraction
     delta: float
+
+    @classmethod
+    def of_rows(cls, eps: Fraction, delta: float, rows: int) -> KeySelection:
+        """The selection under which ``rows`` rows, in however many keys, cost (eps, delta) together.
+
+        Privacy: with eps' = eps/rows and delta' for one row, a key that gains or loses j rows is (j*eps', D(j))-DP, where D(j) =
+        delta' * (e**(j*eps') - 1)/(e**eps' - 1): both inequalities, j times over. Keys of j1, j2, ... rows compose to
+        (eps, D(j1) + D(j2) + ...), and D is convex with D(0) = 0, so all rows in one key are the worst: D(rows) = delta. What eps is
+        beyond 40 is not used, as e**40 takes any delta' that is told apart from 0 to 1.
+        """
+        used = min(eps, _LARGEST_TOGETHER)
+        each, whole = float(used / rows), float(used)
+        part = math.expm1(-each) / math.expm1(-whole) * math.exp(each - whole)
+        half = (whole + math.log(-math.expm1(-whole) / (2 * delta))) / each
+        if half > _LONGEST:
+            raise MechanismError(
+                f"keys() of any {rows} rows would release groups of more than {half:.3g} rows, beyond what is drawn from a table.",
+                hint=("a larger ", Arg("eps"), ", or ", Call("groupby", "city", keys=[...])),
+            )
+        return cls(used / rows, delta * part * _SAFE)
 
     def table(self) -> tuple[int, ...]:
         return _selection_table(self.eps, self.delta)

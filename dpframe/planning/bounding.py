@@ -9,8 +9,22 @@ from dpframe.accounting.policy import Limits, Policy
 from dpframe.errors import Arg, Call, InputError
 from dpframe.frames.contract import Bounding
 from dpframe.frames.keys import KeyTable
+from dpframe.mechanisms.choosers import Reach
 
 MOST_IN_ALL = 1 << 18  # of which products with a unit's rows fit 62 bits
+
+
+def reach_of(policy: Policy, bounding: Bounding | None, keys: KeyTable | None, *, grouped: bool) -> Reach:
+    """How far one unit's rows go: as far as the limits on a unit let them, or any k rows, of which nothing is cut.
+
+    Privacy: any k rows may all be in one group, or each in another: R = T = k, and L0 = k or all listed groups.
+    """
+    several = grouped and (keys is None or keys.size > 1)
+    if bounding is not None:
+        return Reach(policy.replace, several, bounding.rows, bounding.groups or 1, bounding.total)
+    k = policy.contributions
+    groups = 1 if not several else k if keys is None else min(k, keys.size)
+    return Reach(policy.replace, several, k, groups, k if groups > 1 else None)
 
 
 def make_bounding(
@@ -40,7 +54,10 @@ def make_bounding(
         if given is not None:
             raise InputError(
                 Arg(given),
-                " bounds what one unit may contribute, and this session protects single rows.",
+                " bounds what one unit may contribute, and this session protects ",
+                "single rows."
+                if policy.contributions == 1
+                else f"any {policy.unit_name}, of which nothing is cut.",
                 hint=Call("dp.Session", eps=1, unit="user_id"),
             )
         return None

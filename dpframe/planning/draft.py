@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from dpframe.layout.families import ROWS, UNITS, Family, bins_layout, distinct_l
 from dpframe.layout.grids import MOST_STEPS, WEIGHED_STEPS
 from dpframe.layout.layouts import Layout
 from dpframe.mechanisms.choosers import Reach
-from dpframe.mechanisms.thresholds import Threshold
+from dpframe.mechanisms.thresholds import OwnKeys, Threshold
 from dpframe.planning.pieces import ChoicePiece, Output, Part, Piece
 from dpframe.planning.request import Request
 from dpframe.statistics.base import Aggregate
@@ -34,18 +35,14 @@ class Draft:
         types: Mapping[Hashable, Column],
         policy: Policy,
         bounding: Bounding | None,
-        *,
-        several: bool,
+        reach: Reach,
     ) -> None:
         self.request, self.types, self.policy, self.bounding = request, types, policy, bounding
-        self.several = several
-        self.rows = bounding.rows if bounding else 1
-        self.groups = (bounding.groups or 1) if bounding else 1
-        self.total = bounding.total if bounding else None
-        self.fold = self.reach.most if bounding else None
-        self.rows_are_units = bounding is not None and bounding.rows == 1 and self.total is None
-        one_row = self.rows == 1 and self.total is None
-        self.by_units = not one_row and request.limits.threshold != "rows"
+        self.reach = reach
+        self.fold = reach.most if bounding else None
+        one_row = bounding is not None and bounding.rows == 1 and bounding.total is None
+        self.rows_are_units = one_row
+        self.by_units = bounding is not None and not one_row and request.limits.threshold != "rows"
         self.parts: list[Part] = []
         self.pieces: list[Piece | ChoicePiece] = []
         self.measures: list[Measure] = []
@@ -68,14 +65,11 @@ class Draft:
         return self.bounding.row_steps if self.bounding else 1
 
     @property
-    def reach(self) -> Reach:
-        """How far one unit's rows go."""
-        return Reach(self.policy.replace, self.several, self.rows, self.groups, self.total)
-
-    @property
     def most_steps(self) -> int:
-        """The finest grid whose sums, in row steps, stay exact integers."""
-        return MOST_STEPS if self.total is None else WEIGHED_STEPS
+        """How many steps a grid may have: noise grows with the rows of a unit, and a coarser grid leaves it room."""
+        if self.bounding is None:
+            return MOST_STEPS >> min(10, max(0, self.reach.most.bit_length() - 12))
+        return MOST_STEPS if self.row_steps == 1 else WEIGHED_STEPS
 
     def tally(self, t: Tally) -> int:
         """The place of a tally that the engine is asked for."""
@@ -158,13 +152,26 @@ class Draft:
 
     def sensitivity(self, layout: Layout) -> tuple[int, int]:
         """(L1, L2 squared) of a layout, in its steps."""
-        return layout.move.sensitivity(
-            replace=self.policy.replace,
-            grouped=self.several,
-            rows=self.rows,
-            groups=self.groups,
-            total=self.total,
-        )
+        return layout.move.sensitivity(self.reach)
+
+    def moving(self, layouts: Iterable[Layout]) -> int:
+        """How many coordinates of these one unit can move, over all of its groups.
+
+        Privacy: in each of its groups those that R rows move there. Rows of which nothing is cut are whole ones, so k of them
+        move no more than k times what one does, however they are divided among groups; parts of rows may be in more.
+        """
+        here = list(layouts)
+        in_groups = self.reach.groups * sum(x.moving(self.reach) for x in here)
+        if self.bounding is not None:
+            return in_groups
+        one = replace(self.reach, rows=1, groups=1, total=None)
+        return min(in_groups, self.reach.most * sum(x.moving(one) for x in here))
+
+    def own_keys(self, *, units: bool = False) -> OwnKeys:
+        """What keys of one unit's own hold: rows, or the unit itself where units are counted."""
+        if self.bounding is None:
+            return OwnKeys(self.reach.most, self.reach.most, shared=self.reach.most > 1)
+        return OwnKeys(1 if units else self.reach.rows, self.reach.groups)
 
     def answer(self, group: Sequence[Aggregate], numbers: Mapping[Family, int]) -> None:
         """Append the outputs of questions that don't count rows; ``numbers`` are the parts of their families."""

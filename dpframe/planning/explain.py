@@ -141,7 +141,7 @@ def _draws(plan: Plan) -> list[str]:
 def _survival(plan: Plan) -> list[Line]:
     """The threshold and the odds that a group of a given size is released."""
     if plan.selection is not None:
-        half, what = float(plan.selection.size), plan.policy.unit_name
+        half, what = float(plan.selection.size), plan.policy.counted
         odds = [(n, plan.selection.odds(n)) for n in _sizes(half)]
     elif plan.threshold is not None:
         t = plan.threshold

@@ -17,7 +17,7 @@ from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Reach
 from dpframe.mechanisms.joint import Joint, Share
 from dpframe.mechanisms.row_gaussian import Map
-from dpframe.mechanisms.thresholds import Threshold, least_threshold, per_key_delta
+from dpframe.mechanisms.thresholds import OwnKeys, Threshold
 from dpframe.planning.draft import Draft, Laid, label, presence
 from dpframe.planning.pieces import Output, Part, Piece
 from dpframe.planning.runs import BLOCKS, FORMS, Seat, seated
@@ -258,18 +258,17 @@ def _part(
 
 
 def _least_rows(draft: Draft, joints: Sequence[Joint], delta: Fraction) -> list[int]:
-    """For each draw the least T with P(R + noise of the number of rows >= T) <= delta', in row steps.
+    """For each draw the least threshold of its number of rows, in row steps.
 
-    Privacy: a group that one unit alone makes up has R rows at most.
+    Privacy: :class:`~dpframe.mechanisms.thresholds.OwnKeys`.
     """
-    each = per_key_delta(delta, draft.groups)
-    return [_least(j, draft.rows * draft.row_steps, each) for j in joints]
+    return [_least(j, draft.own_keys(), draft.row_steps, delta) for j in joints]
 
 
 @lru_cache(maxsize=256)
-def _least(joint: Joint, most: int, delta: float) -> int:
+def _least(joint: Joint, own: OwnKeys, row: int, delta: Fraction) -> int:
     rows = Share(joint, 0, tuple(int(not i) for i in range(len(joint.coordinates))), 1)
-    return least_threshold(rows, 1, most, delta)
+    return own.least(rows, 1, row, delta)
 
 
 def _pooled(draft: Draft, counters: tuple[int, ...]) -> Linear:

@@ -232,7 +232,7 @@ def fingerprint(plan: Plan) -> str:
     content = {
         "question": plan.describe(),
         "outputs": [[o.name, repr(o.question)] for o in plan.outputs],
-        "policy": [plan.policy.neighbors, plan.policy.unit],
+        "policy": plan.policy.key,
         "by": [[str(c.name), c.kind] for c in plan.by],
         "keys": None if plan.keys is None else plan.keys.fingerprint,
         "bounding": None if plan.bounding is None else _bounds(plan.bounding),

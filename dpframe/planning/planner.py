@@ -16,7 +16,7 @@ from dpframe.frames.contract import require
 from dpframe.layout.families import UNITS
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.thresholds import KeySelection, per_key_delta
-from dpframe.planning.bounding import make_bounding
+from dpframe.planning.bounding import make_bounding, reach_of
 from dpframe.planning.candidates import add_sums
 from dpframe.planning.draft import Draft
 from dpframe.planning.pieces import ChoicePiece, Output, Part, index_of
@@ -75,8 +75,11 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     check_numbers(request.aggregates, column)
     about_units = [UNITS in a.families(types) for a in request.aggregates]
     if policy.unit is None and any(about_units):
+        rows = "single rows: a row is the unit."
+        if policy.contributions > 1:
+            rows = f"any {policy.unit_name}, whosever they are: there is no unit to be counted."
         raise InputError(
-            "count_units() counts units, and this session protects single rows: a row is the unit.",
+            f"count_units() counts units, and this session protects {rows}",
             hint=(Call("count"), ", or ", Call("dp.Session", eps=1, unit="user_id")),
         )
     rows_matter = not all(a.families(types) == (UNITS,) for a in request.aggregates)
@@ -92,10 +95,9 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     if bounding is not None:
         require(source, "units", "A session with a unit")
     unknown = bool(by) and keys is None
-    several = bool(by) and (keys is None or keys.size > 1)
     read = columns_read(request) if request.complete else ()
     laid_out = {c: replace(t, nullable=t.nullable and c not in read) for c, t in types.items()}
-    planner = Planner(request, laid_out, policy, bounding, several=several)
+    planner = Planner(request, laid_out, policy, bounding, reach_of(policy, bounding, keys, grouped=bool(by)))
     for group, target in by_target(request, unknown):
         planner.add(group, target, thresholded=unknown and not planner.events)
     if any(t.distinct for t in planner.tallies):
@@ -182,12 +184,17 @@ class Planner(Draft):
         """How keys alone are released; charged as an (eps, delta) event.
 
         Privacy: a unit is in L0 groups, each of which has eps/L0 and its share of delta; under replace_one both the old
-        and the new keys of a unit may betray it: 2*L0 keys.
+        and the new keys of a unit may betray it: 2*L0 keys. Any k rows that come have half of it under
+        replace_one, and those that go the other half.
         """
         if target.eps is None or not target.delta:
             raise InputError(
                 "keys() needs ", Arg("eps"), " and ", Arg("delta"), ".", hint=Call("keys", eps=1, delta=1e-6)
             )
-        many = self.groups * (2 if self.policy.replace else 1)
+        twice = 2 if self.policy.replace else 1
+        many = self.reach.groups * twice
         self.events.append(Event(target.eps, target.delta, pure_rho(target.eps)))
+        if self.policy.contributions > 1:
+            each = target.eps / twice, per_key_delta(target.delta, twice)
+            return KeySelection.of_rows(*each, self.policy.contributions)
         return KeySelection(target.eps / many, per_key_delta(target.delta, many))

@@ -12,7 +12,7 @@ from dpframe.layout.answers import Linear
 from dpframe.layout.layouts import Layout
 from dpframe.mechanisms.auto import Asked, Choice, choose, cost
 from dpframe.mechanisms.base import Target
-from dpframe.mechanisms.thresholds import Threshold, least_threshold, per_key_delta
+from dpframe.mechanisms.thresholds import Threshold
 from dpframe.planning.draft import Draft, Laid, label
 from dpframe.planning.pieces import Output, Part, Piece
 from dpframe.statistics.base import Aggregate
@@ -37,7 +37,8 @@ def add_split(draft: Draft, group: Sequence[Aggregate], target: Target, *, thres
     *What moves.* The aggregates are laid out as families, one part each (:func:`dpframe.layout.families.lay_out`):
     everything asked of one column within one pair of bounds is read from the same noisy integers, which costs
     nothing more (post-processing). A part's ``move`` says how far one protected unit moves it, in steps: R rows in
-    each of L0 groups under add_remove (a row unit: 1 and 1, whatever the number of groups, which are disjoint);
+    each of L0 groups under add_remove (a row unit: 1 and 1, whatever the number of groups, which are disjoint; any k rows: k
+    times as far as one, :func:`~dpframe.planning.bounding.reach_of`);
     under replace_one the old rows go and the new ones come, in place or into other groups, so up to twice as
     far, and never 0 (:mod:`dpframe.layout.sensitivity`). R, L0 are enforced by the engine inside the release.
 
@@ -70,14 +71,11 @@ def add_split(draft: Draft, group: Sequence[Aggregate], target: Target, *, thres
 def sized(draft: Draft, laid: Sequence[Laid], target: Target, law: str, *, thresholded: bool) -> Choice:
     """The noise of parts that have ``target`` together."""
     layouts = [layout for layout, _, _ in laid]
-    replacing, grouped, rows = draft.policy.replace, draft.several, draft.rows
-    furthest = tuple(x.move.furthest(replace=replacing, rows=rows) for x in layouts)
-    moving = draft.groups * sum(x.moving(replace=replacing, grouped=grouped, rows=rows) for x in layouts)
     law = draft.request.auto if law == "auto" else law
     asked = Asked(
         tuple(map(draft.sensitivity, layouts)),
-        furthest,
-        moving,
+        tuple(x.move.furthest(draft.reach) for x in layouts),
+        draft.moving(layouts),
         noise_target(target, thresholded=thresholded),
         thresholded,
     )
@@ -111,16 +109,16 @@ def threshold_split(
     rows = any(draft.counts_rows(a) for a in group)
     if draft.by_units:
         layout = next(x for x in laid if x.kind == "units")
-        terms, most, counted = layout.rows, 1, draft.policy.unit_name
+        terms, row, counted = layout.rows, 1, draft.policy.unit_name
     else:
         holders = [x for x in laid if _holds_rows(draft, x)]
         layout = min(holders, key=lambda x: len(x.coordinates)) if rows else holders[0]
         terms = layout.rows if rows else layout.present
         units = any(draft.counts_rows(a) and not a.counts_rows for a in group)
-        most, counted = draft.rows * layout.row, draft.policy.unit_name if units else "row"
+        row, counted = layout.row, draft.policy.unit_name if units else "row"
     where = tuple(i for i, _ in terms)
     noise: Any = draft.pieces[where[0]].noise
-    least = least_threshold(noise, len(where), most, per_key_delta(keys_delta, draft.groups))
+    least = draft.own_keys(units=draft.by_units).least(noise, len(where), row, keys_delta)
     draft.threshold = Threshold(where, least, layout.row, counted, keys_delta)
     return with_keys(event, keys_delta)
 

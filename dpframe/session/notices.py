@@ -47,8 +47,10 @@ def say(session: Session, entry: Entry, names: Iterable[Hashable]) -> None:
         found = next((str(x) for x in names if isinstance(x, str) and _ID.search(x)), None)
         if found is not None:
             session._warned_id = True
+            k = session._policy.contributions
+            rows, many = ("One row is", "many") if k == 1 else (f"Any {k} rows are", f"more than {k}")
             warn(
-                f"One row is protected, not one {found!r}: whoever has many rows is protected less. See"
+                f"{rows} protected, not one {found!r}: whoever has {many} rows is protected less. See"
                 " docs/unit-and-eps.md."
             )
 

@@ -59,9 +59,14 @@ class Session(Current, Reported, Uncopied, Page, NearNames):
         The column (or columns, together) whose value says whom a row belongs to; one protected change
         is all rows of one such value. None: one row. Rows without a unit id are left out. Of several columns one
         *combination* is protected, which is less than each of them; a warning says so.
+    contributions : int, optional
+        Instead of ``unit``, for rows that don't say whose they are: any so many rows are one protected unit (default 1:
+        one row, the same relation as without it). It is your word that nobody has more rows in what is asked; nothing is cut,
+        and noise is made for so many rows. A person with more is protected less. Up to 2**24.
     ledger : path or Ledger, optional
         A budget in a file (see :class:`dpframe.Ledger`), opened and never created here. ``eps`` and ``delta``
-        are then this session's own cap beside it; ``unit``, ``neighbors`` and the accountant are the ledger's.
+        are then this session's own cap beside it; ``unit``, ``contributions``, ``neighbors`` and the accountant are the
+        ledger's.
     scope : str, optional
         The scope of the ledger that this session charges, where it was declared with scopes or a window.
     max_groups, max_rows_per_group, max_rows : int, optional

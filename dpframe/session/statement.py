@@ -50,7 +50,13 @@ def statement(session: Account) -> Statement:
 
 def _protected(session: Account) -> str:
     policy = session.policy
-    if policy.unit is None:
+    k = policy.contributions
+    if k > 1:
+        who = (
+            f"Any {k} rows of the data together, whosever they are. A person with at most {k} rows is protected with all of"
+            f" them; one with more is protected less."
+        )
+    elif policy.unit is None:
         who = "Every single row of the data by itself. A person with several rows is protected less."
     else:
         name = policy.unit_name
@@ -59,10 +65,11 @@ def _protected(session: Account) -> str:
             f"Every single {name} by itself, with all rows that carry it. A person with several of them is protected"
             f" less. Rows without {lacks} were left out."
         )
+    it, they = ("them", "they are") if k > 1 else ("it", "it is")
     what = (
-        "What the data say about it is protected; that it is in the data is taken as known."
+        f"What the data say about {it} is protected; that {they} in the data is taken as known."
         if policy.replace
-        else "Whether it is in the data at all is protected, and with it what the data say about it."
+        else f"Whether {they} in the data at all is protected, and with it what the data say about {it}."
     )
     return textwrap.fill(f"{who} {what}", _WIDTH)
 
@@ -83,6 +90,8 @@ def _promise(session: Account) -> str:
     budget of a lifetime says anything about all windows together.
     """
     it = session.policy.unit_name
+    if session.policy.contributions > 1:
+        it = f"set of {it}"
     replace = session.policy.replace
     if not session.window:
         text = _guarantee(session.whole, it, replace, "all results together")
@@ -272,7 +281,7 @@ def _missing_groups(plan: Plan) -> str:
     if plan.threshold is not None:
         size, what = plan.threshold.size, plan.threshold.counted
     elif plan.selection is not None:
-        size, what = float(plan.selection.size), plan.policy.unit_name
+        size, what = float(plan.selection.size), plan.policy.counted
     else:
         return ""
     return f"groups with fewer than about {size:,.4g} {'rows' if what == 'row' else what} are mostly missing"

@@ -45,7 +45,7 @@ def read_terms(
     from dpframe.ledger.book import Ledger  # brings SQLite
 
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-    policy = _same_policy(book, typed.get("neighbors"), policy)
+    policy = _same_policy(book, typed, policy)
     book.check_scope(scope)
     limits, budget, accountant = read_limits(typed, policy), Budget(), typed.get("accountant")
     if any(typed.get(k) is not None for k in _NUMBERS):
@@ -62,15 +62,19 @@ def read_terms(
     return Terms(budget, policy, limits, book, scope)
 
 
-def _same_policy(book: Ledger, neighbors: str | None, typed: Policy) -> Policy:
-    """The ledger's policy, which what was typed beside it must match."""
-    p = book.policy
-    if (neighbors or p.neighbors) != p.neighbors or (typed.unit is not None and typed.unit != p.unit):
+def _same_policy(book: Ledger, typed: SessionOptions, read: Policy) -> Policy:
+    """The ledger's policy, which what was typed beside it must match.
+
+    Privacy: what one relation was charged says nothing about another, so any 36 rows and any 12 never share a ledger.
+    """
+    p, neighbors, rows = book.policy, typed.get("neighbors"), typed.get("contributions")
+    wrong = (neighbors or p.neighbors) != p.neighbors or (read.unit is not None and read.unit != p.unit)
+    if wrong or (rows is not None and (p.unit is not None or rows != p.contributions)):
         raise InputError(
             f"The ledger {book.path} protects {p.neighbors}, {p.unit_name}; ",
             Arg("neighbors", neighbors),
             ", ",
-            Arg("unit", typed.unit),
+            Arg("unit", read.unit) if rows is None else Arg("contributions", rows),
             " were given.",
             hint="leave them out",
         )

@@ -23,6 +23,7 @@ from dpframe.statistics.table import STATISTICS
 
 EXACT = 10**6  # an eps at which noise is far below any tolerance: beyond 0.001 sensitivities once in e**1000
 LIMITS: dict[str, Any] = {"max_rows": 4, "max_rows_per_group": 3, "max_groups": 2}
+TOGETHER = 3  # rows that are protected together
 _SHOWN = 8
 
 
@@ -53,9 +54,9 @@ def check_statistic(
     """Check a statistic: right at a huge eps, no unit tells more than it pays, told and stored as it is asked.
 
     - the value, at eps = 10**6: frames of 0, 1, 2 and many rows, with missing, infinite and extreme cells; alone and
-      in groups; of pandas, Polars and lazy frames; under both relations, without a unit and with one;
-    - the sensitivity: :func:`dpframe.audit.grey_box` over all of ``audit.neighbours``' pairs of rows and of units, and
-      generated ones, under both relations, alone and in groups;
+      in groups; of pandas, Polars and lazy frames; under both relations, for one row, for a unit, and for any three rows;
+    - the sensitivity: :func:`dpframe.audit.grey_box` over all of ``audit.neighbours``' pairs of rows, of three rows and
+      of units, and generated ones, under both relations, alone and in groups;
     - the plan: explained before, and facts that are JSON after;
     - if it is in the table of statistics: its verb, the sections of its documentation, that it survives pickling, and
       that a release file gives it back.
@@ -132,15 +133,14 @@ def _values(
         placed = [(*r[:4], ("a", "b", "unlisted", None)[k % 4], 100 + k) for k, r in enumerate(rows)]
         frame = frame_of(placed)
         for relation in ("add_remove", "replace_one"):
-            for unit in (None, "u"):
-                if unit is None and _of_units(question):
+            for protected in ({}, {"unit": "u", **LIMITS}, {"contributions": TOGETHER}):
+                if "unit" not in protected and _of_units(question):
                     continue
                 library = next(kinds)
                 given, _ = Pair(name, frame, frame).of(library)
-                where = f"{name}, {library}, {relation}, unit={unit}"
-                limits = LIMITS if unit else {}
+                where = f"{name}, {library}, {relation}, {protected}"
                 try:
-                    with dp.Session(eps=3 * EXACT, delta=0.1, neighbors=relation, unit=unit, **limits):
+                    with dp.Session(eps=3 * EXACT, delta=0.1, neighbors=relation, **protected):
                         door = dp.frame(given)
                         whole = _columns(door.agg(question, eps=EXACT, **options))
                         groups = _columns(door.groupby("g", keys=KEYS).agg(question, eps=EXACT, **options))
@@ -208,12 +208,12 @@ def _pairs(question: Aggregate, seed: int, options: Any, found: list[str]) -> in
             continue
         session: dict[str, Any] = {
             "neighbors": pair.relation,
-            **({"unit": "u", **LIMITS} if pair.unit else {}),
+            **({"unit": "u", **LIMITS} if pair.unit else {"contributions": pair.contributions}),
         }
         library = next(kinds)
         for asked in (alone, grouped):
             seen = grey_box(asked, *pair.of(library), **session)
-            where = f"{pair.name!r}, {pair.relation}, unit={pair.unit}, {library}, {asked.__name__}"
+            where = f"{pair.name!r}, {pair.relation}, {session}, {library}, {asked.__name__}"
             if seen.error is not None:
                 found.append(f"pair ({where}): {seen.error}")
             elif not seen.ok:
@@ -228,8 +228,9 @@ def _neighbours(rng: Any) -> Iterator[Pair]:
     for relation in ("add_remove", "replace_one"):
         yield from neighbours.row_pairs(relation)
         yield from neighbours.unit_pairs(relation, heavy=20)
-        for unit in (None, "u"):
-            yield from (neighbours.generated(rng, relation, unit) for _ in range(10))
+        yield from neighbours.several_pairs(relation, rows=TOGETHER)
+        for unit, rows in ((None, 1), ("u", 1), (None, TOGETHER)):
+            yield from (neighbours.generated(rng, relation, unit, rows) for _ in range(10))
 
 
 # ---- the words, and the files ----

@@ -136,7 +136,7 @@ FAULTS = (
     Fault(
         "parts that are not disjoint are charged once",
         "api/partition.py",
-        "many = (bounding.groups or 1 if bounding else 1) * (2 if policy.replace else 1)",
+        "many = reach_of(policy, bounding, table, grouped=True).groups * (2 if policy.replace else 1)",
         "many = 1",
         ("unit/api/test_partition.py",),
     ),

@@ -68,9 +68,9 @@ LIMIT_FAULTS = (
     ),
     Fault(
         "a threshold takes a unit for one row",
-        "planning/split.py",
-        "most, counted = draft.rows * layout.row,",
-        "most, counted = layout.row,",
+        "mechanisms/thresholds.py",
+        "least_threshold(noise, draws, self.most * row, per_key_delta(delta, self.keys))",
+        "least_threshold(noise, draws, row, per_key_delta(delta, self.keys))",
         (f"{FILE}::test_a_lone_unit_betrays_no_key",),
     ),
     Fault(

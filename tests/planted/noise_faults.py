@@ -59,16 +59,16 @@ NOISE_FAULTS = (
     ),
     Fault(
         "max_groups is not in the noise",
-        "planning/draft.py",
-        "self.groups = (bounding.groups or 1) if bounding else 1",
-        "self.groups = 1",
+        "planning/bounding.py",
+        "bounding.rows, bounding.groups or 1, bounding.total)",
+        "bounding.rows, 1, bounding.total)",
         UNITS,
     ),
     Fault(
         "rows of a unit are not in the noise",
-        "planning/draft.py",
-        "self.rows = bounding.rows if bounding else 1",
-        "self.rows = 1",
+        "planning/bounding.py",
+        "several, bounding.rows, bounding.groups or 1,",
+        "several, 1, bounding.groups or 1,",
         UNITS,
     ),
     # ---- what the engine adds up ----
@@ -133,8 +133,8 @@ NOISE_FAULTS = (
     Fault(
         "a replaced vector moves a sum by its length only",
         "layout/sensitivity.py",
-        "total=total), self.reach * (2 if replace else 1)",
-        "total=total), self.reach",
+        "each = reach.full, self.reach * (2 if reach.replace else 1)",
+        "each = reach.full, self.reach",
         ("unit/statistics/test_vectors.py",),
     ),
     Fault(
@@ -398,8 +398,8 @@ NOISE_FAULTS = (
     Fault(
         "the threshold of a sum of draws is that of one draw",
         "planning/split.py",
-        "least = least_threshold(noise, len(where), most,",
-        "least = least_threshold(noise, 1, most,",
+        "least(noise, len(where), row, keys_delta)",
+        "least(noise, 1, row, keys_delta)",
         UNKNOWN,
     ),
     Fault(
@@ -419,8 +419,8 @@ NOISE_FAULTS = (
     Fault(
         "units of several rows are counted by their rows",
         "planning/draft.py",
-        "self.rows_are_units = bounding is not None and bounding.rows == 1",
-        "self.rows_are_units = bounding is not None",
+        "        self.rows_are_units = one_row\n",
+        "        self.rows_are_units = bounding is not None\n",
         ("unit/planning/test_one_row_units.py",),
     ),
 )

@@ -209,8 +209,8 @@ def total(d):
 def test_a_sensitivity_that_is_too_small_is_seen(monkeypatch):
     true = Move.sensitivity
 
-    def half(self, **how):
-        l1, l2 = true(self, **how)
+    def half(self, reach):
+        l1, l2 = true(self, reach)
         return max(1, l1 // 2), max(1, l2 // 4)
 
     nine, eight = FRAME, FRAME[:3]
