@@ -114,10 +114,11 @@ class Session(Current, Reported, Uncopied, Page, NearNames):
     ) -> None:
         check_flag("strict", strict)
         self._setup(read_terms(budget, ledger, scope))
-        if len(self._policy.unit or ()) > 1:
+        unit = self._policy.unit or ()
+        if len(unit) > 1:
             warn(
                 f"Protected is one {self._policy.unit_name}: whoever has many of them is protected that many times less.",
-                hint=("if one column stands for a person, ", Arg("unit", self._policy.unit[0])),
+                hint=("if one column stands for a person, ", Arg("unit", unit[0])),
             )
         self._strict = strict
         opened.add(self)

@@ -76,8 +76,8 @@ LIMIT_FAULTS = (
     Fault(
         "the threshold of a shared draw takes a unit for one step of a row",
         "planning/fused.py",
-        "[_least(j, draft.rows * draft.row_steps, each) for j in joints]",
-        "[_least(j, draft.rows, each) for j in joints]",
+        "[_least(j, draft.own_keys(), draft.row_steps, delta) for j in joints]",
+        "[_least(j, draft.own_keys(), 1, delta) for j in joints]",
         (f"{PARTS}::test_a_lone_unit_betrays_no_key_of_a_shared_draw",),
     ),
     Fault(
