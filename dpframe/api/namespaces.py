@@ -238,9 +238,10 @@ class FrameDP(_FrameVerbs[IntAnswer, FloatAnswer, PairAnswer, R]):
         **options
             ``eps`` (with ``delta``) or ``rho``, the cap of each part: the session is charged once, now, for the cap,
             times max_groups with a unit (times the session's ``contributions``, or the number of parts where that is less),
-            times 2 under replace_one. ``max_groups``, ``max_rows_per_group``,
-            ``session``, ``label`` are as in :class:`~dpframe.typing.Options`. There is no ``max_rows`` here: a unit's parts
-            are paid for by their number, however many rows are in them.
+            times 2 under replace_one. ``max_groups``, ``session``, ``label`` are as in
+            :class:`~dpframe.typing.Options`. For how many rows a unit counts in each part, unless a call says so, is the less
+            of ``max_rows_per_group`` and ``max_rows``: parts are paid for by their number, however many rows are in
+            them, so there ``max_rows`` saves noise, and nothing of the cap.
 
         Returns
         -------

@@ -113,6 +113,7 @@ class PartOptions(_WithoutNoise, total=False):
     """What ``partition_by`` takes: the cap of each part, who pays for all of them, and what of a unit counts."""
 
     max_rows_per_group: int | None
+    max_rows: int | None
 
 
 OPTIONS = tuple(Options.__annotations__)

@@ -116,10 +116,13 @@ def make_partition(
     _, policy, defaults = terms_of(options.get("session"))
     types = tuple(source.column(b) for b in by)
     table = key_table(by, types, keys)
-    limits = Limits(
+    typed = Limits(
         either(options.get("max_groups"), defaults.max_groups),
         either(options.get("max_rows_per_group"), defaults.max_rows_per_group),
-    )
+        either(options.get("max_rows"), defaults.max_rows),
+    ).checked()
+    rows = [x for x in (typed.max_rows_per_group, typed.max_rows) if x is not None]
+    limits = Limits(typed.max_groups, min(rows, default=None))
     bounding = make_bounding(
         limits, policy, source.column, by=by, keys=table, rows_matter=policy.unit is not None
     )
