@@ -411,27 +411,6 @@ def test_rows_without_a_unit_are_in_no_part(quiet, kind):
         assert counts(parts) == {"a": 1, "b": 0}
 
 
-@pytest.mark.parametrize(
-    ("limits", "rows"),
-    [
-        ({"max_rows": 4}, 4),
-        ({"max_rows": 4, "max_rows_per_group": 2}, 2),
-        ({"max_rows": 2, "max_rows_per_group": 9}, 2),
-    ],
-)
-@pytest.mark.parametrize("where", ["session", "call"])
-def test_rows_in_all_are_a_limit_in_every_part_and_nothing_of_its_price(limits, rows, where):
-    df = pl.DataFrame({"k": ["a", "a", "b"] * 9, "u": [1] * 27})
-    session, call = (limits, {}) if where == "session" else ({}, limits)
-    with dp.Session(eps=10, unit="u", **session) as s:
-        parts = df.dp.partition_by("k", keys=["a", "b"], eps=2, max_groups=2, **call)
-        assert s.spent == 4
-        assert parts["a"].dp.plan.count(eps=1).l1 == rows
-        with pytest.raises(dp.InputError, match="max_rows"):
-            df.dp.partition_by("k", keys=["a"], eps=1, max_groups=1, max_rows=0)
-        assert s.spent == 4
-
-
 def test_inside_a_part_a_unit_is_still_the_unit(quiet, kind):
     """max_rows_per_group is the default of ungrouped calls in a part; noise is for that many rows of a unit."""
     rows = [(1, "a", 1.0)] * 50 + [(2, "a", 1.0)] * 2
