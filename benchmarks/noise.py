@@ -1,7 +1,7 @@
 """Noise of every law beside the best one and beside a lower bound.
 
     python benchmarks/noise.py                    everything (a minute)
-    python benchmarks/noise.py laws composition   some of: short laws mixtures bound composition crossing calibration
+    python benchmarks/noise.py laws composition   some of: short laws mixtures bound composition crossing row calibration
 
 Prints markdown tables. All figures are of the calibrated law itself, in units of the sensitivity; nothing is drawn.
 """
@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
@@ -29,8 +31,10 @@ from dpframe.errors import MechanismError
 from dpframe.mechanisms.auto import Asked, choose
 from dpframe.mechanisms.base import Mechanism, Noise, Target, sqrt_up
 from dpframe.mechanisms.coarse import STEPS
+from dpframe.mechanisms.combine import std
 from dpframe.mechanisms.gaussian import analytic_sigma
 from dpframe.mechanisms.staircase import Staircase
+from dpframe.planning.plan import Plan
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from loss_distribution import loss_distribution
@@ -268,6 +272,62 @@ def crossing() -> Iterator[str]:
     yield table(["eps", "k* = (eps sigma)²/2", "first k, counts", f"first k, {STEPS} steps"], rows)
 
 
+def row() -> Iterator[str]:
+    """One draw for a row: RMSE of a mean, and of count(), by the number of columns; a draw for every part, one draw, Gaussian at the same rho."""
+    for complete in (False, True):
+        rows = []
+        for columns in (1, 2, 3, 5, 10):
+            for e in ("0.1", "1", "3", "10"):
+                eps = Fraction(e)
+                apart, one, taken = (
+                    _asked_of_rows(columns, complete, mechanism=m, eps=eps)
+                    for m in ("laplace", "row", "auto")
+                )
+                rho = _asked_of_rows(columns, complete, mechanism="auto", rho=Fraction(taken.event.rho))
+                draws = len({p.draw if p.draw is not None else -1 - i for i, p in enumerate(taken.parts)})
+                cells = [
+                    " / ".join(f"{x * float(eps):.3g}" for x in _errors_of_rows(p))
+                    for p in (apart, one, taken, rho)
+                ]
+                cells[2] += f" ({draws})"
+                rows.append(
+                    [str(columns), e, *cells, f"{_errors_of_rows(apart)[1] / _errors_of_rows(taken)[1]:.2f}"]
+                )
+        kind = "without missing values" if complete else "that may have missing values"
+        yield f"### RMSE, times eps, of a mean in the middle / at a bound (in D/n) / of count(): means of columns {kind}\n"
+        head = [
+            "columns",
+            "eps",
+            "a draw for every part",
+            "one draw",
+            "auto (draws)",
+            "Gaussian, same rho",
+            "gain at a bound",
+        ]
+        yield table(head, rows)
+
+
+def _asked_of_rows(columns: int, complete: bool, **options: Any) -> Plan:
+    names = [f"x{i}" for i in range(columns)]
+    frame = pd.DataFrame({x: [1] if complete else [1.0] for x in names} | {"g": ["a"]})
+    budget = {"rho": 10**6} if "rho" in options else {"eps": 10**6}
+    with dp.Session(**budget):
+        asked = {x: dp.clip_mean(x, bounds=(0, 2**20)) for x in names}
+        plan: Plan = frame.dp.plan.groupby("g", keys=["a", "b"]).dp_agg(n=dp.count(), **asked, **options).plan
+    return plan
+
+
+def _errors_of_rows(plan: Plan) -> tuple[float, float, float]:
+    """Of the first mean in the middle and at a bound, in D/n, and of the number of rows: at first order."""
+    of = {o.name: o.answer for o in plan.outputs}
+    mean: Any = of["x0"]
+    found = [
+        std(tuple((plan.laws[i], (y - tau) / 2 / mean.steps) for i, y in zip(mean.cells, mean.places)))
+        for tau in (0, 1)
+    ]
+    return found[0], found[1], std(tuple((plan.laws[i], float(c)) for i, c in of["n"].terms))
+
+
 def calibration() -> Iterator[str]:
     """The slowest first calibration of every law over eps in [.05, 20] and delta down to 1e-12, and a repeat."""
     rows = []
@@ -331,6 +391,7 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "bound": bound,
     "composition": composition,
     "crossing": crossing,
+    "row": row,
     "calibration": calibration,
 }
 

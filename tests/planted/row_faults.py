@@ -99,4 +99,11 @@ ROW_FAULTS = (
         "for share in (0.5,):",
         NO_WORSE,
     ),
+    Fault(
+        "every mean of a draw has the interval of one in the middle of its bounds",
+        "mechanisms/row_widths.py",
+        '    return Law(blocks, scale, "mean", abs(weights[0]), j, max(share, 1 - share))\n',
+        '    return Law(blocks, scale, "mean", abs(weights[0]), j, 0.5)\n',
+        ("properties/test_row_coverage.py",),
+    ),
 )
