@@ -229,8 +229,8 @@ def _neighbours(rng: Any) -> Iterator[Pair]:
         yield from neighbours.row_pairs(relation)
         yield from neighbours.unit_pairs(relation, heavy=20)
         yield from neighbours.several_pairs(relation, rows=TOGETHER)
-        for unit, rows in ((None, 1), ("u", 1), (None, TOGETHER)):
-            yield from (neighbours.generated(rng, relation, unit, rows) for _ in range(10))
+        for unit, rows, many in ((None, 1, 10), ("u", 1, 10), (None, TOGETHER, 4)):
+            yield from (neighbours.generated(rng, relation, unit, rows) for _ in range(many))
 
 
 # ---- the words, and the files ----

@@ -9,6 +9,7 @@ from planted.interval_faults import INTERVAL_FAULTS
 from planted.limit_faults import LIMIT_FAULTS
 from planted.noise_faults import NOISE_FAULTS
 from planted.row_faults import ROW_FAULTS
+from planted.together_faults import TOGETHER_FAULTS
 
 FAULTS = (
     *NOISE_FAULTS,
@@ -17,6 +18,7 @@ FAULTS = (
     *INTERVAL_FAULTS,
     *LIMIT_FAULTS,
     *ROW_FAULTS,
+    *TOGETHER_FAULTS,
     # ---- budgets ----
     Fault(
         "a budget is compared before the charge is added",

@@ -226,3 +226,10 @@ def test_many_rows_on_fine_grids_leave_room_for_the_noise():
         assert s.spent == 0.007
     with dp.Session(eps=1, contributions=3):
         assert FRAME.dp.plan.clip_sum("u", bounds=(0, 200), eps=0.1).plan.parts[0].layout.grid.step == 1
+
+
+def test_fingerprints_tell_numbers_of_rows_apart():
+    """By the policy itself, not only by the noise that follows from it; and rows have the fingerprint of 0.1.0."""
+    found = [json.dumps(Policy(contributions=k).key) for k in (1, 12, 36)]
+    assert found[0] == '["add_remove", null]'
+    assert len(set(found)) == 3
