@@ -62,7 +62,7 @@ def __getattr__(name: str) -> object:
         return found
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module 'dpframe' has no attribute {name!r}")
-    from dpframe.errors import unknown_name
+    from dpframe.errors import Call, unknown_name, worded
     from dpframe.statistics.table import STATISTICS
     from dpframe.statistics.wrong_verbs import MEANT_VERBS
 
@@ -73,12 +73,14 @@ def __getattr__(name: str) -> object:
     if name == "__all__":
         return known
     if name == "value_counts":
-        raise AttributeError(
-            "dpframe has no 'value_counts'. Hint: df.dp.value_counts('x', keys=[...], eps=0.5)"
+        raise worded(
+            AttributeError,
+            "dpframe has no 'value_counts'.",
+            hint=Call("df.dp.value_counts", "x", keys=[...], eps=0.5),
         )
     meant = MEANT_VERBS.get(name)
     if meant in known:
-        raise AttributeError(f"dpframe has no {name!r}. Hint: dp.{meant}(...)")
+        raise worded(AttributeError, f"dpframe has no {name!r}.", hint=f"dp.{meant}(...)")
     raise unknown_name("dpframe", name, [*known, *_MODULES])
 
 

@@ -230,10 +230,11 @@ class DPWarning(UserWarning):
 
 def wrong_type(*said: Piece, hint: Hint = None) -> TypeError:
     """A TypeError (a wrong kind of object, an unknown argument) whose message is made of pieces."""
-    return _worded(TypeError, said, hint)
+    return worded(TypeError, *said, hint=hint)
 
 
-def _worded(kind: type[E], said: tuple[Piece, ...], hint: Hint) -> E:
+def worded(kind: type[E], *said: Piece, hint: Hint = None) -> E:
+    """An error of a kind that is not dpframe's, whose message is made of pieces."""
     told = Message(_pieces(said), _pieces(hint))
     made = kind(PYTHON.message(told))
     vars(made).update(said=told.said, hint=told.hint)
@@ -361,7 +362,7 @@ def printable(text: str) -> str:
 
 def warn(*said: Piece, hint: Hint = None) -> None:
     """Warn at the caller's own line, outside of dpframe."""
-    text = _worded(DPWarning, said, hint)
+    text = worded(DPWarning, *said, hint=hint)
     level, here = 2, os.path.dirname(__file__)
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(here):

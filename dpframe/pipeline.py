@@ -61,7 +61,7 @@ def run(
     for column in plan.columns:
         if source.column(column.name) != column:
             raise InputError(
-                f"{column.name!r} is not what the plan was made for ({column.text}). Hint: plan anew."
+                f"{column.name!r} is not what the plan was made for ({column.text}).", hint="plan anew."
             )
     if plan.keys is not None and not plan.keys.size:  # no group is asked for: nothing to read, nothing to pay
         nothing = [np.empty(0, dtype=np.int64) for _ in plan.pieces]
@@ -76,7 +76,9 @@ def run(
         )
     if stored_answer(session, request_id) is None:
         if isinstance(source, Recorded):
-            raise InputError("This plan was made for an answer that another ledger stored. Hint: plan anew.")
+            raise InputError(
+                "This plan was made for an answer that another ledger stored.", hint="plan anew."
+            )
         source.names()  # a frame that can't be opened costs nothing; a stored answer needs none
     check_part(session, source)
     check_steps(session, source)
@@ -130,8 +132,9 @@ def _answered(
         raise LedgerError(*told[0], hint=told[1])
     if noisy is None or keys is None or failure is not None:
         raise ReleaseFailed(
-            f"{plan.describe()} failed in the engine after it was charged ({plan.cost}). What the engine said is"
-            " withheld, its kind of error too: both may depend on a cell. Hint: check that the frame collects."
+            f"{plan.describe()} failed in the engine after it was charged ({plan.cost}). What the engine"
+            " said is withheld, its kind of error too: both may depend on a cell.",
+            hint="check that the frame collects.",
         )
     release = Release(plan, noisy, keys, label=label, ci=ci, time=receipt.time, draw=draw, stored=receipt)
     receipt.keep(release)

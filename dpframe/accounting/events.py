@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.errors import Arg, Code, InputError, number, show, typed
+from dpframe.errors import Arg, Call, Code, InputError, number, show, typed, wrong_type
 
 Number = int | float | Fraction | Decimal
 _LEAST = Fraction(1, 2**1000)  # a smaller delta would be drawn for as 0
@@ -244,8 +244,9 @@ class Event:
             if value is None and name in ("eps", "delta_alone"):
                 continue
             if isinstance(value, bool) or not isinstance(value, int | Fraction):
-                raise TypeError(
-                    f"An event's {name} is an exact rational, not {typed(value)}. Hint: {name}=Fraction(1, 2)"
+                raise wrong_type(
+                    f"An event's {name} is an exact rational, not {typed(value)}.",
+                    hint=Arg(name, Call("Fraction", 1, 2)),
                 )
             if value < 0:
                 raise InputError(
@@ -256,9 +257,11 @@ class Event:
         for name, least in (("steps", 0), ("moving", 0), ("times", 1)):
             count = getattr(self, name)
             if isinstance(count, bool) or not isinstance(count, int):
-                raise TypeError(f"An event's {name} is a whole number, not {typed(count)}. Hint: {name}=1")
+                raise wrong_type(
+                    f"An event's {name} is a whole number, not {typed(count)}.", hint=Arg(name, 1)
+                )
             if count < least:
-                raise InputError(f"An event's {name}={count} is less than {least}. Hint: {name}=1")
+                raise InputError(f"An event's {name}={count} is less than {least}.", hint=Arg(name, 1))
         if not all(isinstance(part, Event) for part in self.parts):
             raise TypeError("An event's parts are events.")
 

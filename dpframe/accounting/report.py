@@ -18,7 +18,7 @@ from dpframe.accounting.conversion import best_order, eps_of_mu, eps_of_rho
 from dpframe.accounting.events import Event
 from dpframe.accounting.renyi import eps_of_rho_at, pure_eps, rho_at
 from dpframe.base.html import Page
-from dpframe.errors import InputError, typed
+from dpframe.errors import Arg, Call, Code, InputError
 
 READERS = ("pld", "rdp", "gdp", "zcdp", "sum")
 
@@ -77,14 +77,16 @@ def report(events: Sequence[Event], accountant: str, delta: Fraction) -> Report:
     """
     if not isinstance(accountant, str) or accountant not in READERS:
         raise InputError(
-            f"accountant={typed(accountant)} is none that reports. Hint: one of {', '.join(map(repr, READERS))}"
+            Arg("accountant", accountant),
+            " is none that reports.",
+            hint=f"one of {', '.join(map(repr, READERS))}",
         )
     if accountant == "sum":
         return _sum(events)
     if not delta:
         raise InputError(
-            f"A report by {accountant!r} needs a delta, and this session has none. Hint: report(accountant="
-            f"{accountant!r}, delta=1e-6), or accountant='sum'"
+            f"A report by {accountant!r} needs a delta, and this session has none.",
+            hint=f"report(accountant={accountant!r}, delta=1e-6), or accountant='sum'",
         )
     leaves: Counter[Event] = Counter()
     for e in events:
@@ -103,7 +105,9 @@ def report(events: Sequence[Event], accountant: str, delta: Fraction) -> Report:
 
 def _sum(events: Sequence[Event]) -> Report:
     if any(e.eps is None for e in events):
-        raise InputError("A call with rho= has no eps to be added up. Hint: report(accountant='zcdp')")
+        raise InputError(
+            "A call with rho= has no eps to be added up.", hint=Call("report", accountant="zcdp")
+        )
     eps = sum((e.eps for e in events if e.eps is not None), Fraction(0))
     delta = sum((e.delta for e in events), Fraction(0))
     return Report("sum", float(eps), float(delta), len(events))
@@ -141,7 +145,8 @@ def _gdp(leaves: Counter[Event], delta: float) -> float:
             squares += k * float(2 * ndtri(1 / (1 + math.exp(-float(eps))))) ** 2 * (1 + 1e-12)
         else:
             raise InputError(
-                f"GDP can't add up {e.kind or 'a charge that is known by rho alone'}. Hint: accountant='pld' or 'zcdp'"
+                f"GDP can't add up {e.kind or 'a charge that is known by rho alone'}.",
+                hint=Arg("accountant", Code("'pld' or 'zcdp'")),
             )
     return eps_of_mu(math.sqrt(squares) * (1 + 1e-14), delta)
 

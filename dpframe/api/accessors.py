@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from dpframe.errors import wrong_type
+
 
 class OnlyFrames:
     """``.dp`` on a Series: explains that questions are asked of frames."""
@@ -17,9 +19,10 @@ class OnlyFrames:
             raise AttributeError(name)
         from dpframe.statistics.wrong_verbs import MEANT_VERBS
 
-        raise TypeError(
-            f"Private questions are asked of a frame, not of a {self._library} Series: a column has no unit and no"
-            f" policy. Hint: df.dp.{'plan.count' if name == 'plan' else MEANT_VERBS.get(name, name)}('column', ...)"
+        raise wrong_type(
+            f"Private questions are asked of a frame, not of a {self._library} Series: a column has no"
+            " unit and no policy.",
+            hint=f"df.dp.{'plan.count' if name == 'plan' else MEANT_VERBS.get(name, name)}('column', ...)",
         )
 
     def __dir__(self) -> list[str]:

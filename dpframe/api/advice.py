@@ -24,7 +24,7 @@ from dpframe.api.prices import Types, replanned, whole_plan
 from dpframe.base.arguments import check_whole, check_word
 from dpframe.base.html import Page
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import InputError, MechanismError, did_you_mean, show, typed
+from dpframe.errors import Arg, Call, Code, InputError, MechanismError, did_you_mean, show, typed
 from dpframe.frames.columns import Column
 from dpframe.mechanisms.auto import AUTO, LOSSES, MIXTURES, WORTH, Loss
 from dpframe.mechanisms.base import Target
@@ -201,7 +201,10 @@ def advise(
     check_word("loss", loss, LOSSES, "l1")
     check_whole("releases", releases, 1, 10**9, right=12, said="10**9")
     if (eps is None) == (rho is None):
-        raise InputError("The budget is eps= (with delta=) or rho=, one of them. Hint: eps=1, delta=1e-6")
+        raise InputError(
+            "The budget is eps= (with delta=) or rho=, one of them.",
+            hint=(Arg("eps", 1), ", ", Arg("delta", 1e-6)),
+        )
     if eps is not None:
         rational(eps, "eps")
     spare = rational(delta, "delta", zero=True, below=1)
@@ -212,7 +215,8 @@ def advise(
     ]
     if not options:
         raise MechanismError(
-            f"Nothing can serve {releases:,} such calls at this budget. Hint: a larger eps=, or fewer releases="
+            f"Nothing can serve {releases:,} such calls at this budget.",
+            hint="a larger eps=, or fewer releases=",
         )
     best = _least(options, WORTH)
     return Advice(best, options, tuple(_reasons(best, options, releases)))
@@ -223,11 +227,13 @@ def _situation(plan: Any, question: Any, columns: Any, groups: Any, neighbors: A
         bare, _ = whole_plan(plan)
         if (question, columns, groups, neighbors) != (None, 1, 1, "add_remove"):
             raise InputError(
-                "A plan says what is asked; question=, columns=, groups= and neighbors= go without one. Hint: dp.advise(plan, eps=1)"
+                "A plan says what is asked; question=, columns=, groups= and neighbors= go without one.",
+                hint=Call("dp.advise", Code("plan"), eps=1),
             )
         if bare.request is None or not bare.pieces or not all(isinstance(p, Piece) for p in bare.pieces):
             raise InputError(
-                "This plan chooses (candidates, or keys), for which there is one mechanism. Hint: docs/selection.md"
+                "This plan chooses (candidates, or keys), for which there is one mechanism.",
+                hint="docs/selection.md",
             )
         return bare
     asked = "count" if question is None else question

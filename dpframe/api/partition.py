@@ -23,7 +23,7 @@ from dpframe.api.options import PartOptions, either
 from dpframe.base.forks import check_fork
 from dpframe.base.html import Page
 from dpframe.base.signals import interruptible, uninterrupted
-from dpframe.errors import InputError, ReleaseFailed, did_you_mean
+from dpframe.errors import Arg, Call, InputError, ReleaseFailed, did_you_mean
 from dpframe.frames.contract import Ask, Source, require
 from dpframe.frames.keys import KeyTable, key_table
 from dpframe.noise.source import words
@@ -102,17 +102,21 @@ def make_partition(
     check_fork()
     eps, delta, rho = options.get("eps"), options.get("delta"), options.get("rho")
     if (eps is None) == (rho is None):
-        raise InputError("partition_by takes the cap of each part: eps= (with delta=) or rho=. Hint: eps=0.5")
+        raise InputError(
+            "partition_by takes the cap of each part: eps= (with delta=) or rho=.", hint=Arg("eps", 0.5)
+        )
     if not by:
         raise InputError(
-            "partition_by needs at least one column. Hint: partition_by('city', keys=[...], eps=0.5)"
+            "partition_by needs at least one column.", hint=Call("partition_by", "city", keys=[...], eps=0.5)
         )
     if keys is None:
-        raise InputError("partition_by needs keys=: which parts exist must be public. Hint: keys=[...]")
+        raise InputError(
+            "partition_by needs keys=: which parts exist must be public.", hint=Arg("keys", [...])
+        )
     require(source, "parts", "partition_by")
     d = Fraction(0) if delta is None else rational(delta, "delta", zero=True, below=1)
     if rho is not None and d:
-        raise InputError("delta= goes with eps=, not with rho=. Hint: leave delta= out")
+        raise InputError("delta= goes with eps=, not with rho=.", hint="leave delta= out")
     _, policy, defaults = terms_of(options.get("session"))
     types = tuple(source.column(b) for b in by)
     table = key_table(by, types, keys)

@@ -14,7 +14,7 @@ import polars as pl
 from dpframe.accounting.events import rational
 from dpframe.api.bound_plan import BoundPlan
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import InputError, typed
+from dpframe.errors import Arg, InputError, Message, wrong_type
 from dpframe.frames.columns import Column
 from dpframe.mechanisms.base import Target
 from dpframe.planning.pieces import Output
@@ -26,7 +26,7 @@ from dpframe.session.forecast import forecast
 class Types:
     """Column types by name: all that planning needs of a frame. What the frame lacks was checked when it was asked."""
 
-    lacks: Mapping[str, str] = {}
+    lacks: Mapping[str, Message] = {}
 
     def __init__(self, columns: Iterable[Column]) -> None:
         self._columns = {c.name: c for c in columns}
@@ -50,7 +50,7 @@ def prices(name: str, values: Any) -> list[Fraction]:
     if isinstance(values, int | float | Fraction) and not isinstance(values, bool):
         values = [values]
     if not isinstance(values, list | tuple | range | np.ndarray) or not len(values):
-        raise InputError(f"{name}={typed(values)} must be a list of numbers. Hint: {name}=[0.1, 0.5, 1]")
+        raise InputError(Arg(name, values), " must be a list of numbers.", hint=Arg(name, [0.1, 0.5, 1]))
     return [rational(v, f"{name}[{i}]") for i, v in enumerate(values)]
 
 
@@ -60,8 +60,9 @@ def whole_plan(plan: Any) -> tuple[Plan, BoundPlan | None]:
         return plan.plan, plan
     if isinstance(plan, Plan):
         return plan, None
-    raise TypeError(
-        f"A plan is needed, not a {type(plan).__name__}. Hint: df.dp.plan.count(eps=0.5), which spends nothing"
+    raise wrong_type(
+        f"A plan is needed, not a {type(plan).__name__}.",
+        hint="df.dp.plan.count(eps=0.5), which spends nothing",
     )
 
 
@@ -80,11 +81,13 @@ class Asked(NamedTuple):
 def priced(plan: Plan, bound: BoundPlan | None, eps: Any, rho: Any, rows: Any, relative_to: Any) -> Asked:
     """What was typed beside a plan, or InputError: for a plan without errors, too."""
     if (eps is None) == (rho is None):
-        raise InputError("tradeoff takes prices: eps= or rho=, and one of them. Hint: eps=[0.1, 0.5, 1]")
+        raise InputError(
+            "tradeoff takes prices: eps= or rho=, and one of them.", hint=Arg("eps", [0.1, 0.5, 1])
+        )
     axis = "eps" if rho is None else "rho"
     asked = prices(axis, eps if rho is None else rho)
     if plan.request is None or not plan.outputs:
-        raise InputError("This plan asks which groups occur, and that has no error. Hint: a plan of counts")
+        raise InputError("This plan asks which groups occur, and that has no error.", hint="a plan of counts")
     size = bound._rows if rows is None and bound is not None else rows
     expected = 1.0 if relative_to is None else float(rational(relative_to, "relative_to"))
     return Asked(axis, asked, None if size is None else float(rational(size, "rows")), expected)
@@ -95,7 +98,8 @@ def error_of(plan: Plan, output: Output, rows: float | None) -> float:
     error = output.answer.error(plan.laws, rows)
     if error is None:
         raise InputError(
-            f"The error of {output.name!r} depends on how many rows there are. Hint: rows=10_000, a public guess"
+            f"The error of {output.name!r} depends on how many rows there are.",
+            hint="rows=10_000, a public guess",
         )
     return error
 
@@ -154,7 +158,7 @@ def tradeoff(
     assert request is not None
     if any(a.eps is not None for a in request.aggregates):
         raise InputError(
-            "The outputs of this plan have epsilons of their own. Hint: plan it with one eps= for the call"
+            "The outputs of this plan have epsilons of their own.", hint="plan it with one eps= for the call"
         )
     columns: dict[str, list[float | None]] = {
         asked.axis: [],

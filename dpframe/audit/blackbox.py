@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dpframe.accounting.events import Number, rational
 from dpframe.audit.events import Feature, Table, alike, as_table, features
 from dpframe.base.arguments import check_whole
-from dpframe.errors import Code, InputError, typed
+from dpframe.errors import Arg, Code, InputError
 
 Sampler = Callable[[int], Any]
 LEAST = 100
@@ -149,7 +149,7 @@ def black_box(
     e, d = float(rational(eps, "eps", zero=True)), float(rational(delta, "delta", zero=True, below=1))
     check_whole("n", n, LEAST, right=Code("10**6"))
     if not isinstance(alpha, float) or not 0 < alpha < 1:
-        raise InputError(f"alpha={typed(alpha)} must lie between 0 and 1. Hint: alpha=1e-6")
+        raise InputError(Arg("alpha", alpha), " must lie between 0 and 1.", hint=Arg("alpha", 1e-6))
     tables = alike(as_table(sampler_a(n), n, "sampler_a"), as_table(sampler_b(n), n, "sampler_b"))
     first = min(n // 2, max(25_000, n // 10))
     parts = [[[x[cut] for x in t] for t in tables] for cut in _cuts(first // 2, first)]

@@ -14,7 +14,7 @@ from dpframe.api.bound_plan import BoundPlan
 from dpframe.api.namespaces import Grouped
 from dpframe.audit.recording import Audited, Query, alone, auditors_session
 from dpframe.engine.opening import as_source
-from dpframe.errors import InputError, typed
+from dpframe.errors import Arg, Call, InputError, typed
 from dpframe.release.release import Release
 from dpframe.statistics.count import count
 
@@ -79,7 +79,7 @@ def _release(query: Query, frame: Any, n: int, options: dict[str, Any]) -> Any:
         query(_Copies(_copied(frame, n, units), n, releases, bool(units), options.get("max_rows")))
     if len(releases) != 1:
         raise InputError(
-            f"The query asked {len(releases)} times; a sampler takes one question. Hint: d.agg(...)"
+            f"The query asked {len(releases)} times; a sampler takes one question.", hint=Call("d.agg", ...)
         )
     columns = [releases[0]._columns[o.name] for o in releases[0].plan.outputs]
     return np.stack(columns, axis=1).reshape(n, -1)
@@ -131,7 +131,8 @@ class _Copies(Audited):
             product = [(i, *k) for i in range(self._n) for k in keys]
         else:
             raise InputError(
-                f"A sampler takes keys as a list or a dict of lists, not {typed(keys)}. Hint: keys=[...]"
+                f"A sampler takes keys as a list or a dict of lists, not {typed(keys)}.",
+                hint=Arg("keys", [...]),
             )
         return Grouped(self._source, (COPY, *names), product, limits, self._finish)
 

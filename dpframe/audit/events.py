@@ -38,7 +38,8 @@ def as_table(outputs: Any, n: int, name: str) -> Table:
     array = np.asarray(outputs)
     if array.ndim not in (1, 2) or array.shape[0] != n or array.size == 0:
         raise InputError(
-            f"{name}({n}) returned an array of shape {array.shape}, not {n} outputs. Hint: shape ({n},) or ({n}, columns)"
+            f"{name}({n}) returned an array of shape {array.shape}, not {n} outputs.",
+            hint=f"shape ({n},) or ({n}, columns)",
         )
     rows = array.reshape(n, -1)
     return [_column(rows[:, i], name) for i in range(rows.shape[1])]
@@ -53,14 +54,17 @@ def _column(x: npt.NDArray[Any], name: str) -> Column:
         present = np.array([v is not None and v == v for v in x])
         if all(isinstance(v, int | float | np.number) for v in x[present]):
             return np.where(present, x, np.nan).astype(np.float64)
-    raise InputError(f"{name} returned outputs that are no numbers (dtype {x.dtype}). Hint: code them first")
+    raise InputError(
+        f"{name} returned outputs that are no numbers (dtype {x.dtype}).", hint="code them first"
+    )
 
 
 def alike(a: Table, b: Table) -> tuple[Table, Table]:
     """Both tables with the same dtypes, or InputError when they differ in the number of columns."""
     if len(a) != len(b):
         raise InputError(
-            f"The samplers return {len(a)} and {len(b)} columns: one look tells them apart. Hint: pad the shorter"
+            f"The samplers return {len(a)} and {len(b)} columns: one look tells them apart.",
+            hint="pad the shorter",
         )
     for i, (x, y) in enumerate(zip(a, b)):
         if x.dtype != y.dtype:

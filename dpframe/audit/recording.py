@@ -43,8 +43,8 @@ def alone() -> None:
     """Refuse to audit while a session is in use: its account is for releases."""
     if outside():
         raise InputError(
-            "An audit has a budget of its own and belongs to no account; a session is in use here. Hint: leave it"
-            " first, or s.close()"
+            "An audit has a budget of its own and belongs to no account; a session is in use here.",
+            hint="leave it first, or s.close()",
         )
 
 
@@ -230,11 +230,13 @@ class Audited(FrameDP[Any]):
     @property
     def plan(self) -> Any:
         raise InputError(
-            "An audit takes the answers given here. Hint: d.count(...) instead of d.plan.count(...)"
+            "An audit takes the answers given here.", hint="d.count(...) instead of d.plan.count(...)"
         )
 
     def partition_by(self, *by: Any, **options: Any) -> Any:
-        raise InputError("An audit can't see into parts. Hint: audit the part's question on a filtered frame")
+        raise InputError(
+            "An audit can't see into parts.", hint="audit the part's question on a filtered frame"
+        )
 
 
 class Watched(Audited):
@@ -298,7 +300,7 @@ def _observe(query: Query, frame: Any, salt: int, options: dict[str, Any]) -> Ob
             seen.schema.append(type(value).__name__)
             if s.report().height > len(seen.asked):
                 raise InputError(
-                    "The query released something past the accessor. Hint: use its argument only"
+                    "The query released something past the accessor.", hint="use its argument only"
                 )
         for r in s.releases:
             _look(r, seen)

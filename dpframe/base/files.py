@@ -102,16 +102,18 @@ def writable(path: str) -> None:
     """Raise InputError unless a release could be written to ``path`` now."""
     folder = os.path.dirname(os.path.abspath(path))
     if not path.endswith(ENDINGS):
-        raise InputError(f"{path!r} ends neither in .parquet nor in .csv. Hint: 'table.parquet'")
+        raise InputError(f"{path!r} ends neither in .parquet nor in .csv.", hint="'table.parquet'")
     if not os.path.isdir(folder):
-        raise InputError(f"{path!r} can't be written: there is no directory {folder!r}. Hint: make it first")
+        raise InputError(
+            f"{path!r} can't be written: there is no directory {folder!r}.", hint="make it first"
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"{path!r} can't be written: no permission in {folder!r}. Hint: another directory")
+        raise InputError(f"{path!r} can't be written: no permission in {folder!r}.", hint="another directory")
     longest = os.pathconf(folder, "PC_NAME_MAX") if hasattr(os, "pathconf") else 255
     if len(os.fsencode(os.path.basename(path))) + len(".json") > longest:
         raise InputError(
-            f"{path!r} is too long a name for a file with its facts beside it. Hint: a shorter name"
+            f"{path!r} is too long a name for a file with its facts beside it.", hint="a shorter name"
         )
     for p in (path, f"{path}.json"):
         if os.path.isdir(p):
-            raise InputError(f"{p!r} can't be written: it is a directory. Hint: another name")
+            raise InputError(f"{p!r} can't be written: it is a directory.", hint="another name")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NoReturn
 
+from dpframe.errors import Message, wrong_type
+
 
 class Uncopied:
     """Refuses copy, deepcopy and pickle.
@@ -11,14 +13,14 @@ class Uncopied:
     Privacy: what was charged to one copy would be unknown to the other, and both would grant the whole budget.
     """
 
-    _copied: ClassVar[str]
-    _pickled: ClassVar[str]
+    _copied: ClassVar[Message]
+    _pickled: ClassVar[Message]
 
     def __copy__(self) -> NoReturn:
-        raise TypeError(self._copied)
+        raise wrong_type(self._copied)
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
-        raise TypeError(self._copied)
+        raise wrong_type(self._copied)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError(self._pickled)
+        raise wrong_type(self._pickled)

@@ -134,8 +134,9 @@ def unknown_argument(where: str, name: str, known: Sequence[str]) -> TypeError:
             f"{where} has no argument {name!r}.", hint=InPython(_SPELLED.get(str(meant), f"{meant}="))
         )
     if name in SEEDS:
-        return TypeError(
-            f"{where} has no argument {name!r}: noise that can be repeated can be taken off again. Hint: leave it out"
+        return wrong_type(
+            f"{where} has no argument {name!r}: noise that can be repeated can be taken off again.",
+            hint="leave it out",
         )
     place = _ELSEWHERE.get(meant or name)
     if place is not None and name.replace("_", "") not in known:

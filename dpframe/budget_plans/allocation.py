@@ -122,8 +122,8 @@ def turns(
             if left <= 0:
                 raise QueryError(
                     n,
-                    f"nothing is left for it of {show(total)}: the other queries take {show(total - left)}. Hint: a"
-                    " larger budget, or smaller amounts",
+                    f"nothing is left for it of {show(total)}: the other queries take {show(total - left)}.",
+                    hint="a larger budget, or smaller amounts",
                 )
             weights = [queries[x].weight or Fraction(1) for x in later]
             amount = left * weights[0] / sum(weights)

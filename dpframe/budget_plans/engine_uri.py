@@ -59,13 +59,16 @@ class EngineTable:
         try:
             return opened(place(where) if scheme == "duckdb" else where, table)
         except ModuleNotFoundError as e:
-            raise InputError(f"{self.uri!r} needs {e.name}. Hint: pip install 'dpframe[{scheme}]'") from None
+            raise InputError(
+                f"{self.uri!r} needs {e.name}.", hint=f"pip install 'dpframe[{scheme}]'"
+            ) from None
         except InputError:
             raise
         except Exception:
             raise InputError(
-                f"{self.uri!r} can't be opened: there is no such table, another process has it, or the engine does"
-                f" not run. Hint: {_SHAPES[scheme]}"
+                f"{self.uri!r} can't be opened: there is no such table, another process has it, or the engine"
+                " does not run.",
+                hint=_SHAPES[scheme],
             ) from None
 
     def _parts(self) -> tuple[str, str, str]:
@@ -77,20 +80,20 @@ class EngineTable:
         if uri.scheme not in _SHAPES:
             near = did_you_mean(uri.scheme, _SHAPES)
             raise InputError(
-                f"{self.uri!r} names no engine that can be opened by URI. {near} Hint: {_SHAPES['duckdb']}"
+                f"{self.uri!r} names no engine that can be opened by URI. {near}", hint=_SHAPES["duckdb"]
             )
-        hint = f"Hint: {_SHAPES[uri.scheme]}"
+        shape = _SHAPES[uri.scheme]
         asked = parse_qsl(uri.query, keep_blank_values=True)
         if [k for k, _ in asked] != ["table"] or not all(asked[0][1].split(".")) or uri.fragment:
-            raise InputError(f"{self.uri!r} must name one table. {hint}")
+            raise InputError(f"{self.uri!r} must name one table.", hint=shape)
         if uri.scheme == "duckdb":
             if uri.netloc or not uri.path:
                 raise InputError(
-                    f"{self.uri!r} must name a file. {hint}, or 'duckdb:///data/warehouse.db?...'"
+                    f"{self.uri!r} must name a file.", hint=f"{shape}, or 'duckdb:///data/warehouse.db?...'"
                 )
             return "duckdb", uri.path, asked[0][1]
         if uri.path:
-            raise InputError(f"{self.uri!r} has a path, and Spark has none. {hint}")
+            raise InputError(f"{self.uri!r} has a path, and Spark has none.", hint=shape)
         return "spark", f"spark://{uri.netloc}" if uri.netloc else "", asked[0][1]
 
 
@@ -103,7 +106,7 @@ def _duckdb(path: str, table: str) -> Any:
     import duckdb
 
     if not os.path.isfile(path) or not os.access(path, os.R_OK):
-        raise InputError(f"There is no readable file {path!r}. Hint: the path of a DuckDB database")
+        raise InputError(f"There is no readable file {path!r}.", hint="the path of a DuckDB database")
     connection = duckdb.connect(path, read_only=True)
     connection.execute("SET python_enable_replacements = false")  # a table, and never a variable of that name
     parts = table.split(".")

@@ -16,7 +16,17 @@ from dpframe.budget_plans.query import AMOUNTS, PASSED, Query, QueryError, query
 from dpframe.budget_plans.sources import Files, MissingFile, Named, SourceError
 from dpframe.budget_plans.toml import Path, key_lines
 from dpframe.budget_plans.wording import IN_FILE
-from dpframe.errors import Arg, DPError, InputError, MechanismError, Message, did_you_mean, message, typed
+from dpframe.errors import (
+    Arg,
+    DPError,
+    Hint,
+    InputError,
+    MechanismError,
+    Message,
+    did_you_mean,
+    message,
+    typed,
+)
 from dpframe.statistics.base import Aggregate
 from dpframe.statistics.table import STATISTICS
 from dpframe.statistics.wrong_verbs import MEANT_VERBS
@@ -131,9 +141,9 @@ class _Reader:
         top = self._known((), TOP)
         sources = self._sources()
         if not isinstance(top.get("name", ""), str):
-            self._fail(("name",), "name is a text. Hint: name = 'arrivals'")
+            self._fail(("name",), "name is a text.", hint=Arg("name", "arrivals"))
         if not isinstance(top.get("budget"), dict):
-            self._fail((), "there is no [budget]. Hint: [budget] with eps = 1.0")
+            self._fail((), "there is no [budget].", hint="[budget] with eps = 1.0")
         budget = self._table(("budget",), BUDGET)
         queries = self._queries()
         try:
@@ -159,59 +169,65 @@ class _Reader:
     def _sources(self) -> dict[str, Named]:
         one, several = self.document.get("source"), self.document.get("sources")
         if (one is None) == (several is None):
-            self._fail((), "a file has [source], or [sources.<name>] for several. Hint: [source] with path")
+            self._fail((), "a file has [source], or [sources.<name>] for several.", hint="[source] with path")
         if one is not None:
             return {"data": self._source(("source",))}
         if not isinstance(several, dict) or not all(isinstance(s, dict) for s in several.values()):
-            self._fail(("sources",), "sources are tables with names. Hint: [sources.people]")
+            self._fail(("sources",), "sources are tables with names.", hint="[sources.people]")
         return {n: self._source(("sources", n)) for n in several}
 
     def _source(self, at: Path) -> Named:
         table = self._known(at, SOURCE)
         if "uri" in table:
             if not isinstance(table["uri"], str):
-                self._fail((*at, "uri"), "uri is a text. Hint: uri = 'duckdb:warehouse.db?table=visits'")
+                self._fail(
+                    (*at, "uri"), "uri is a text.", hint=Arg("uri", "duckdb:warehouse.db?table=visits")
+                )
             if len(table) > 1:
                 self._fail((*at, "uri"), "a source has uri or path, not both; types are the engine's own")
             return EngineTable(table["uri"])
         paths = table.get("path")
         paths = [paths] if isinstance(paths, str) else paths
         if not isinstance(paths, list) or not paths or not all(isinstance(p, str) for p in paths):
-            self._fail((*at, "path"), "path is a file or a list of files. Hint: path = 'people.parquet'")
+            self._fail(
+                (*at, "path"), "path is a file or a list of files.", hint=Arg("path", "people.parquet")
+            )
         types = table.get("types", {})
         if not isinstance(types, dict) or not all(isinstance(t, str) for t in types.values()):
-            self._fail((*at, "types"), "types is a table of columns. Hint: types = { age = 'int' }")
+            self._fail((*at, "types"), "types is a table of columns.", hint="types = { age = 'int' }")
         return Files(tuple(paths), types)
 
     def _queries(self) -> dict[str, Query]:
         given = self.document.get("query")
         if not isinstance(given, list) or not given or not all(isinstance(q, dict) for q in given):
-            self._fail(("query",), "queries are tables of their own. Hint: [[query]] with name and statistic")
+            self._fail(
+                ("query",), "queries are tables of their own.", hint="[[query]] with name and statistic"
+            )
         queries: dict[str, Query] = {}
         for i, raw in enumerate(given):
             at = ("query", i)
             name = raw.get("name")
             if not isinstance(name, str) or not name:
-                self._fail((*at, "name"), "a query needs a name. Hint: name = 'n'")
+                self._fail((*at, "name"), "a query needs a name.", hint=Arg("name", "n"))
             if name in queries:
-                self._fail((*at, "name"), f"there is another query {name!r}. Hint: another name")
+                self._fail((*at, "name"), f"there is another query {name!r}.", hint="another name")
             queries[name] = self._query(at, raw)
         return queries
 
     def _query(self, at: Path, raw: dict[str, Any]) -> Query:
         known = (*QUERY, *AMOUNTS, *PASSED)
         if "ask" in raw and "statistic" in raw:
-            self._fail((*at, "ask"), "a query has statistic or ask, not both. Hint: put it into ask")
+            self._fail((*at, "ask"), "a query has statistic or ask, not both.", hint="put it into ask")
         statistic = [self._statistic(at, known)] if "statistic" in raw else []
         parameters = _parameters(statistic[0].verb) if statistic else ()
         table = self._table(at, (*known, *parameters))
         named = {}
         for name, asked in table.get("ask", {}).items() if isinstance(table.get("ask"), dict) else ():
             if not isinstance(asked, dict):
-                self._fail((*at, "ask", name), f"{name} is no question. Hint: {{ statistic = 'count' }}")
+                self._fail((*at, "ask", name), f"{name} is no question.", hint="{ statistic = 'count' }")
             named[name] = self._statistic((*at, "ask", name), ("statistic",))
         if "ask" in table and not named:
-            self._fail((*at, "ask"), "ask is a table. Hint: ask = { n = { statistic = 'count' } }")
+            self._fail((*at, "ask"), "ask is a table.", hint="ask = { n = { statistic = 'count' } }")
         others = ("name", "statistic", "ask", *parameters)  # what the statistic takes is the statistic's
         options = {k: _tuples(v) for k, v in table.items() if k not in others}
         try:
@@ -224,8 +240,10 @@ class _Reader:
         verb = raw.get("statistic")
         if not isinstance(verb, str) or verb not in known:
             meant = MEANT_VERBS.get(str(verb))
-            near = f"Hint: statistic = {meant!r}" if meant in known else did_you_mean(str(verb or ""), known)
-            self._fail((*at, "statistic"), f"there is no statistic {typed(verb)}. {near}")
+            at, said = (*at, "statistic"), f"there is no statistic {typed(verb)}."
+            if meant in known:
+                self._fail(at, said, hint=Arg("statistic", meant))
+            self._fail(at, f"{said} {did_you_mean(str(verb or ''), known)}")
         parameters = _parameters(verb)
         table = self._table(at, (*others, *parameters))
         try:
@@ -240,7 +258,7 @@ class _Reader:
         for step in at:
             table = table[step]
         if not isinstance(table, dict):
-            self._fail(at, f"{at[-1]} is a table. Hint: [{at[-1]}]")
+            self._fail(at, f"{at[-1]} is a table.", hint=f"[{at[-1]}]")
         return dict(table)
 
     def _known(self, at: Path, known: tuple[str, ...]) -> dict[str, Any]:
@@ -282,10 +300,12 @@ class _Reader:
         path = (*at, *_item(found[0], table[found[0]], names, told)) if found else at
         self._fail(path, said, missing=missing)
 
-    def _fail(self, at: Path, cause: object, *, missing: bool = False) -> NoReturn:
+    def _fail(self, at: Path, cause: object, *, hint: Hint = None, missing: bool = False) -> NoReturn:
         """Raise InputError with the line of ``at``, or of the nearest table around it."""
         while at and at not in self.lines:
             at = at[:-1]
+        if hint is not None:
+            cause = _worded(cause, hint=hint)
         raise FileError(f"{self.name}:{self.lines.get(at, 1)}", cause, missing=missing) from None
 
 

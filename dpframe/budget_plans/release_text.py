@@ -107,7 +107,7 @@ def _asked(name: str, a: Aggregate) -> dict[str, Any]:
     except (DPError, TypeError):
         same = False
     if not same:
-        raise QueryError(name, f"{a.describe()} can't be written to a file. Hint: a statistic of dpframe")
+        raise QueryError(name, f"{a.describe()} can't be written to a file.", hint="a statistic of dpframe")
     return {"statistic": a.verb, **{k: _measured(_plain(v)) for k, v in given.items()}}
 
 

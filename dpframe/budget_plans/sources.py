@@ -74,7 +74,7 @@ class Files:
         for p in paths:
             if not os.path.isfile(p) or not os.access(p, os.R_OK):
                 raise MissingFile(
-                    f"There is no readable file {p!r}. Hint: the path of a .parquet or .csv file"
+                    f"There is no readable file {p!r}.", hint="the path of a .parquet or .csv file"
                 )
         twice = same_file(paths)
         if twice is not None:

@@ -37,6 +37,7 @@ from dpframe.budget_plans.budget_plan import BudgetPlan
 from dpframe.budget_plans.wording import IN_COMMAND, IN_RUN
 from dpframe.cli import ledger as ledger_commands
 from dpframe.errors import (
+    Arg,
     BudgetExceeded,
     DPError,
     InputError,
@@ -199,7 +200,8 @@ def _run(args: argparse.Namespace) -> int:
     lost = next((n for n, q in plan.queries.items() if not q.outputs), None)
     if lost is not None:
         raise InputError(
-            f"{args.file}: the query {lost!r} has no outputs, so its answer would be lost. Hint: outputs = 'n.csv'"
+            f"{args.file}: the query {lost!r} has no outputs, so its answer would be lost.",
+            hint=Arg("outputs", "n.csv"),
         )
     if args.approved is not None and args.approved != plan.fingerprint:
         return _stop(

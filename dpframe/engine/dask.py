@@ -17,6 +17,7 @@ from dpframe.engine.arrow import from_arrow
 from dpframe.engine.held import Held
 from dpframe.engine.pandas import PandasSource
 from dpframe.engine.polars_query import restore
+from dpframe.errors import Call, Message, wrong_type
 from dpframe.frames.columns import Column, Ticks
 from dpframe.frames.contract import NO_PARTS, Ask, Counts, Ints, KeyColumns, Parts, Tallied
 from dpframe.frames.keys import KeyTable
@@ -27,9 +28,9 @@ _AT_ONCE = 16  # partitions' answers that are added up by one task
 def open_frame(frame: Any) -> DaskSource:
     """The source of a frame; TypeError for what is not a DataFrame of pandas frames."""
     if not isinstance(frame, DataFrame) or not isinstance(frame._meta, pd.DataFrame):
-        raise TypeError(
-            "dp.frame takes Dask DataFrames whose partitions are pandas frames. Hint: dp.frame(df) with a"
-            " dask.dataframe.DataFrame"
+        raise wrong_type(
+            "dp.frame takes Dask DataFrames whose partitions are pandas frames.",
+            hint="dp.frame(df) with a dask.dataframe.DataFrame",
         )
     return DaskSource(frame)
 
@@ -37,16 +38,18 @@ def open_frame(frame: Any) -> DaskSource:
 class DaskSource(Held):
     """A Dask DataFrame. Its answers are Polars frames."""
 
-    lacks: Mapping[str, str] = {
+    lacks: Mapping[str, Message] = {
         "parts": NO_PARTS,
-        "units": (
-            "the rows of one unit lie in many partitions, and each is counted by itself. Hint:"
-            " dp.frame(pl.scan_parquet(...)), DuckDB or Spark bound units; or protect single rows with"
-            " dp.Session(eps=1)"
+        "units": Message(
+            ("the rows of one unit lie in many partitions, and each is counted by itself.",),
+            (
+                "dp.frame(pl.scan_parquet(...)), DuckDB or Spark bound units; or protect single rows with ",
+                Call("dp.Session", eps=1),
+            ),
         ),
-        "distinct": (
-            "a value may occur in many partitions, and each is counted by itself. Hint:"
-            " dp.frame(pl.scan_parquet(...)), DuckDB or Spark"
+        "distinct": Message(
+            ("a value may occur in many partitions, and each is counted by itself.",),
+            ("dp.frame(pl.scan_parquet(...)), DuckDB or Spark",),
         ),
     }
 
@@ -103,7 +106,7 @@ class DaskSource(Held):
         return answer
 
     def part(self, ask: Ask) -> Parts:
-        raise NotImplementedError(NO_PARTS)
+        raise NotImplementedError(NO_PARTS.said[0])
 
     def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
         columns = self._empty.key_columns(by, keys, found).columns

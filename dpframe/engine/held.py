@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dpframe.errors import Message, wrong_type
+
 
 class Held:
     """A frame, whole and with everything that can be asked of it unless ``lacks`` says otherwise.
@@ -14,7 +16,7 @@ class Held:
 
     library = "polars"  # of its answers
     part_of: Any = None
-    lacks: Mapping[str, str] = {}
+    lacks: Mapping[str, Message] = {}
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -28,4 +30,6 @@ class Held:
         return False
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("This holds the frame and can't be pickled. Hint: pickle the release, or bound.plan")
+        raise wrong_type(
+            "This holds the frame and can't be pickled.", hint="pickle the release, or bound.plan"
+        )

@@ -9,6 +9,7 @@ import polars as pl
 
 from dpframe.base.forks import check_fork
 from dpframe.engine.polars import PolarsSource
+from dpframe.errors import wrong_type
 
 _FAMILIES = {  # by package: the module of what it has that others lack, and the extra that installs it
     "duckdb": ("duckdb", "duckdb"),
@@ -46,9 +47,10 @@ def as_source(frame: Any) -> Any:
     family = _FAMILIES.get(type(frame).__module__.split(".")[0].lstrip("_"))
     if family is not None and hasattr(frame, "columns"):
         return _elsewhere(frame, *family)
-    raise TypeError(
-        "dp.frame takes a pandas or Polars frame, a PyArrow table, a DuckDB relation, an Ibis table, or a SQLFrame,"
-        f" PySpark or Dask DataFrame, not a {type(frame).__module__}.{type(frame).__qualname__}. Hint: dp.frame(df), dp.frame(connection.table('visits'))"
+    raise wrong_type(
+        "dp.frame takes a pandas or Polars frame, a PyArrow table, a DuckDB relation, an Ibis table,"
+        f" or a SQLFrame, PySpark or Dask DataFrame, not a {type(frame).__module__}.{type(frame).__qualname__}.",
+        hint="dp.frame(df), dp.frame(connection.table('visits'))",
     )
 
 
@@ -59,7 +61,7 @@ def _elsewhere(frame: Any, family: str, extra: str) -> Any:
             return engine.open_frame(frame)
         relational = import_module("dpframe.engine.relational")
     except ModuleNotFoundError as e:
-        raise TypeError(
-            f"dp.frame needs {e.name} for this frame. Hint: pip install 'dpframe[{extra}]'"
+        raise wrong_type(
+            f"dp.frame needs {e.name} for this frame.", hint=f"pip install 'dpframe[{extra}]'"
         ) from None
     return relational.open_frame(frame, engine)

@@ -16,6 +16,7 @@ from dpframe.engine.polars_query import restore
 from dpframe.engine.relational_query import Query, lazy
 from dpframe.engine.relational_tally import tally
 from dpframe.engine.wire import Cell
+from dpframe.errors import Message, wrong_type
 from dpframe.frames.columns import Column, lookup
 from dpframe.frames.contract import NO_PARTS, Ask, Counts, KeyColumns, Parts, Tallied
 from dpframe.frames.keys import KeyTable
@@ -56,9 +57,10 @@ def open_frame(frame: Any, family: Any) -> RelationalSource:
     """The source of a frame; TypeError where the family can't keep what is promised."""
     reason = family.refused(frame)
     if reason is not None:
-        raise TypeError(
-            f"dp.frame does not take {reason}: it is not known that they count in the same integers as others."
-            " Hint: dp.frame(pl.scan_parquet(...)), or collect the columns you need into a Polars frame"
+        raise wrong_type(
+            f"dp.frame does not take {reason}: it is not known that they count in the same integers as"
+            " others.",
+            hint="dp.frame(pl.scan_parquet(...)), or collect the columns you need into a Polars frame",
         )
     return RelationalSource(frame, family)
 
@@ -76,7 +78,7 @@ def _opened(frame: Any, family: Any) -> tuple[Any, list[Cell]] | str:
 class RelationalSource(Held):
     """A table in a database or on a cluster. Its answers are Polars frames."""
 
-    lacks: Mapping[str, str] = {"parts": NO_PARTS}
+    lacks: Mapping[str, Message] = {"parts": NO_PARTS}
 
     def __init__(self, frame: Any, family: Any) -> None:
         super().__init__(frame)
@@ -84,9 +86,9 @@ class RelationalSource(Held):
         self._collations: dict[str, bool] = {}
         opened = _opened(frame, family)
         if isinstance(opened, str):
-            raise TypeError(
-                f"{family.name} can't tell the columns of this frame ({opened}; its words are withheld). Hint: look at"
-                " frame.limit(0) outside of dpframe"
+            raise wrong_type(
+                f"{family.name} can't tell the columns of this frame ({opened}; its words are withheld).",
+                hint="look at frame.limit(0) outside of dpframe",
             )
         self._native, self._cells = opened
 
@@ -151,7 +153,7 @@ class RelationalSource(Held):
         return tuple(tally(self, t, ask) for t in ask.tallies)
 
     def part(self, ask: Ask) -> Parts:
-        raise NotImplementedError(NO_PARTS)
+        raise NotImplementedError(NO_PARTS.said[0])
 
     def key_columns(self, by: tuple[Column, ...], keys: KeyTable | None, found: Any) -> KeyColumns:
         columns = [c.engine for c in keys.columns] if keys else found.get_columns() if by else []

@@ -53,7 +53,7 @@ def lookup(name: Hashable, names: Iterable[Hashable]) -> None:
     if found == 0:
         raise InputError(f"There is no column {name!r}. {did_you_mean(str(name), map(str, names))}")
     if found > 1:
-        raise InputError(f"There are {found} columns named {name!r}. Hint: rename all but one.")
+        raise InputError(f"There are {found} columns named {name!r}.", hint="rename all but one.")
 
 
 def _same(a: Hashable, b: Hashable) -> bool:

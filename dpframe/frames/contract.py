@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 import polars as pl
 
-from dpframe.errors import InputError
+from dpframe.errors import InputError, Message
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import MEASURABLE, Column, lookup
 from dpframe.frames.key_types import KeyColumn
@@ -21,9 +21,9 @@ from dpframe.frames.keys import KeyTable
 
 Ints = npt.NDArray[np.int64]
 ROW_STEPS = 1 << 12  # of a row of a unit that is scaled down over all of its groups
-NO_PARTS = (
-    "its parts would be read at different times, and a row could be in two of them. Hint: groupby(...)"
-    " answers for all keys at once; or collect the columns you need into a Polars frame"
+NO_PARTS = Message(
+    ("its parts would be read at different times, and a row could be in two of them.",),
+    ("groupby(...) answers for all keys at once; or collect the columns you need into a Polars frame",),
 )
 
 
@@ -255,7 +255,7 @@ class Source(Protocol):
 
     library: str
     part_of: Any  # the session of the part of a partition that this is, or None
-    lacks: Mapping[str, str]  # what can't be asked of it ("parts", "units", "distinct"), and why
+    lacks: Mapping[str, Message]  # what can't be asked of it ("parts", "units", "distinct"), and why
 
     def names(self) -> list[Hashable]:
         """Column names, for messages and hints."""
@@ -302,7 +302,7 @@ def require(source: Source, ability: str, asked: str) -> None:
     """Raise InputError when ``source`` lacks an ability that ``asked`` needs."""
     why = source.lacks.get(ability)
     if why is not None:
-        raise InputError(f"{asked} does not take {source!r}: {why}")
+        raise InputError(f"{asked} does not take {source!r}: ", *why.said, hint=why.hint)
 
 
 __all__ = [

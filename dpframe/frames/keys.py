@@ -190,7 +190,8 @@ def _literals(by: tuple[Hashable, ...], keys: Any, what: str) -> Sequence[Any]:
 
 def _too_many(what: str, n: int) -> InputError:
     return InputError(
-        f"{what} has {n:,} values; at most {MOST_KEYS:,} are held. Hint: group by something coarser, or ask in parts"
+        f"{what} has {n:,} values; at most {MOST_KEYS:,} are held.",
+        hint="group by something coarser, or ask in parts",
     )
 
 

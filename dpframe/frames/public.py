@@ -41,7 +41,8 @@ class Public:
         frame = _as_polars(self.values)
         if frame is None:
             raise InputError(
-                f"Only a frame can be joined with, not a {type(self.values).__name__}. Hint: dp.public(frame).lazy()"
+                f"Only a frame can be joined with, not a {type(self.values).__name__}.",
+                hint="dp.public(frame).lazy()",
             )
         bare = pl.DataFrame(
             frame.to_arrow(compat_level=pl.CompatLevel.newest())

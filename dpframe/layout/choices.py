@@ -148,14 +148,14 @@ class _Choice(Answer):
 
     def interval(self, noisy: Noisy, laws: Laws, level: float) -> tuple[Floats, Floats]:
         raise InputError(
-            "A chosen value has no interval: which values are within its rank error depends on the data. Hint:"
-            " .facts['outputs'] holds its rank error, margin_95"
+            "A chosen value has no interval: which values are within its rank error depends on the data.",
+            hint=".facts['outputs'] holds its rank error, margin_95",
         )
 
     def std(self, noisy: Noisy, laws: Laws) -> Floats:
         raise InputError(
-            "A chosen value has no standard deviation that is public. Hint: .facts['outputs'] holds its rank error,"
-            " margin_95"
+            "A chosen value has no standard deviation that is public.",
+            hint=".facts['outputs'] holds its rank error, margin_95",
         )
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float:

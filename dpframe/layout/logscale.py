@@ -85,13 +85,14 @@ class Outermost(Answer):
 
     def interval(self, noisy: Noisy, laws: Laws, level: float) -> tuple[Floats, Floats]:
         raise InputError(
-            "Bounds have no interval. Hint: .facts['outputs'] holds the rows that a bin needs to count, margin_95"
+            "Bounds have no interval.",
+            hint=".facts['outputs'] holds the rows that a bin needs to count, margin_95",
         )
 
     def std(self, noisy: Noisy, laws: Laws) -> Floats:
         raise InputError(
-            "Bounds have no standard deviation. Hint: .facts['outputs'] holds the rows that a bin needs to count,"
-            " margin_95"
+            "Bounds have no standard deviation.",
+            hint=".facts['outputs'] holds the rows that a bin needs to count, margin_95",
         )
 
     def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float:

@@ -43,7 +43,8 @@ def read(path: str) -> Mark:
         ) from None
     except OSError as e:
         raise LedgerError(
-            f"The anchor {path} can't be read ({e.strerror}). Nothing was released. Hint: check the permissions"
+            f"The anchor {path} can't be read ({e.strerror}). Nothing was released.",
+            hint="check the permissions",
         ) from None
     try:
         text, check, end = data.decode("ascii").split("\n")
@@ -55,8 +56,8 @@ def read(path: str) -> Mark:
         return Mark(held["ledger"], Head(int(held["sequence"]), str(held["hash"])))
     except (ValueError, KeyError, TypeError):
         raise LedgerError(
-            f"The anchor {path} is damaged or of another version. Nothing was released. Hint: put back the anchor"
-            " from the newest backup that the ledger has gone beyond"
+            f"The anchor {path} is damaged or of another version. Nothing was released.",
+            hint="put back the anchor from the newest backup that the ledger has gone beyond",
         ) from None
 
 

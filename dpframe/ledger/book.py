@@ -33,6 +33,7 @@ from dpframe.errors import (
     Code,
     InputError,
     InPython,
+    Message,
     NearNames,
     check_text,
     did_you_mean,
@@ -90,8 +91,8 @@ class Ledger(Answering, Uncopied, NearNames):
     >>> ledger.close(); folder.cleanup()
     """
 
-    _copied = "A ledger can't be copied. Hint: pass it along, or open its path again."
-    _pickled = "A ledger can't be pickled. Hint: open its path in the other process."
+    _copied = Message(("A ledger can't be copied.",), ("pass it along, or open its path again.",))
+    _pickled = Message(("A ledger can't be pickled.",), ("open its path in the other process.",))
     _patience = 30.0  # seconds that a lock is waited for
 
     @checked(example=_RIGHT)

@@ -58,9 +58,9 @@ class Transaction:
             )
         if claim.charge.policy != ledger.policy:
             raise InputError(
-                f"The plan was made for {claim.charge.policy.neighbors}, {claim.charge.policy.unit_name}; the ledger"
-                f" protects {ledger.policy.neighbors}, {ledger.policy.unit_name}. Hint: plan it in a session on the"
-                " ledger"
+                f"The plan was made for {claim.charge.policy.neighbors}, {claim.charge.policy.unit_name}; the"
+                f" ledger protects {ledger.policy.neighbors}, {ledger.policy.unit_name}.",
+                hint="plan it in a session on the ledger",
             )
         request = claim.request_id
         if request is not None and (not isinstance(request, str) or not request):

@@ -180,7 +180,8 @@ def checked_scale(scale: Fraction, sensitivity: Fraction, mechanism: str) -> Fra
     if scale > LARGEST_SCALE:
         raise MechanismError(
             f"{mechanism} would need noise of 2**{scale.numerator.bit_length() - scale.denominator.bit_length()}"
-            " grid steps; at most 2**55 can be added exactly. Hint: ask for a larger eps, or narrower bounds."
+            " grid steps; at most 2**55 can be added exactly.",
+            hint="ask for a larger eps, or narrower bounds.",
         )
     return max(scale, SMALLEST_SCALE)
 

@@ -124,7 +124,7 @@ def share(target: Target, draws: int, groups: Fraction | int) -> tuple[Fraction,
     square = 8 * parts * target.rho
     eps = Fraction(math.isqrt(square.numerator * _GRAIN**2 // square.denominator), _GRAIN)
     if not eps:
-        raise MechanismError("rho is too small to choose anything by. Hint: ask for a larger rho")
+        raise MechanismError("rho is too small to choose anything by.", hint="ask for a larger rho")
     return eps, Event(None, Fraction(0), target.rho)
 
 

@@ -49,8 +49,8 @@ class Coarse(Noise):
         drawn = self.law.sample(size)
         if not isinstance(drawn, np.ndarray) or drawn.dtype != np.int64 or drawn.shape != (size,):
             raise MechanismError(
-                f"A mechanism was asked for {size} draws and gave other than an int64 array of that length. Hint:"
-                " an independent integer for each"
+                f"A mechanism was asked for {size} draws and gave other than an int64 array of that length.",
+                hint="an independent integer for each",
             )
         return drawn * self.step
 

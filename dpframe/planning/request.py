@@ -82,7 +82,7 @@ def grouping(request: Request, column: Any) -> tuple[tuple[Column, ...], KeyTabl
         raise InputError("groupby needs at least one column.", hint=Call("df.dp.groupby", "city", keys=[...]))
     if len(set(request.by)) < len(request.by):
         raise InputError(
-            f"groupby lists a column twice: {', '.join(map(repr, request.by))}. Hint: name each once"
+            f"groupby lists a column twice: {', '.join(map(repr, request.by))}.", hint="name each once"
         )
     by = tuple(column(b) for b in request.by)
     if request.keys is not None:
@@ -91,7 +91,7 @@ def grouping(request: Request, column: Any) -> tuple[tuple[Column, ...], KeyTabl
         inner = c.native if c.kind == "categorical" else c
         if inner.kind in ("other", "time"):
             raise InputError(
-                f"{c.name!r} is {c.text}, which can't be a grouping column. Hint: make a text column of it"
+                f"{c.name!r} is {c.text}, which can't be a grouping column.", hint="make a text column of it"
             )
         if inner.kind == "interval":
             raise InputError(
@@ -150,7 +150,7 @@ def _check_number(a: Aggregate, column: Column) -> None:
                 f"{a.verb}({column.name!r}): the column is {column.text}, and sparse columns are not read.",
                 hint=f"df[{column.name!r}].sparse.to_dense()",
             )
-        raise InputError(f"{a.verb}({column.name!r}): the column is {column.text}, not numbers. Hint: {fix}")
+        raise InputError(f"{a.verb}({column.name!r}): the column is {column.text}, not numbers.", hint=fix)
 
 
 def _check_measure(a: Aggregate, column: Column, bounds: Any) -> None:

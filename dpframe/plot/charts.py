@@ -10,13 +10,17 @@ from importlib.util import find_spec
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from dpframe.errors import worded
+
 if TYPE_CHECKING:
     import altair
 
 for _needed in ("altair", "vl_convert"):
     if find_spec(_needed) is None:
-        raise ImportError(
-            f"dp.plot draws with Altair, and {_needed} is not installed. Hint: pip install 'dpframe[plot]'"
+        raise worded(
+            ImportError,
+            f"dp.plot draws with Altair, and {_needed} is not installed.",
+            hint="pip install 'dpframe[plot]'",
         )
 
 alt: Any = import_module("altair")

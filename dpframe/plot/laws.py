@@ -13,7 +13,7 @@ from dpframe.accounting.events import Number, rational
 from dpframe.api.prices import prices
 from dpframe.base.arguments import check_flag, check_whole, check_word
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import InputError, MechanismError, typed
+from dpframe.errors import Arg, InputError, MechanismError
 from dpframe.mechanisms.auto import LOSSES, Asked, choose
 from dpframe.mechanisms.base import Noise, Target
 from dpframe.mechanisms.registry import mechanism
@@ -85,11 +85,13 @@ def noise(
     check_flag("interactive", interactive, False)
     if interactive and any(n in SLOW for n in names):
         slow = next(n for n in names if n in SLOW)
-        raise InputError(f"{slow!r} takes seconds for each position of the sliders. Hint: interactive=False")
+        raise InputError(
+            f"{slow!r} takes seconds for each position of the sliders.", hint=Arg("interactive", False)
+        )
     size = float(rational(sensitivity, "sensitivity"))
     if rho is not None:
         if eps is not None or delta is not None:
-            raise InputError("The guarantee is eps= with delta=, or rho=. Hint: rho=0.1")
+            raise InputError("The guarantee is eps= with delta=, or rho=.", hint=Arg("rho", 0.1))
         first, second = _with(RHOS, rational(rho, "rho")), [Fraction(0)]
         at = (first.index(rational(rho, "rho")), 0)
     else:
@@ -162,7 +164,8 @@ def error(
     listed = [n for n, v in (("eps", eps), ("delta", delta)) if not isinstance(v, int | float | Fraction)]
     if len(listed) != 1:
         raise InputError(
-            "One of eps= and delta= is a list: what the error is drawn against. Hint: eps=[0.1, 0.5, 1, 2]"
+            "One of eps= and delta= is a list: what the error is drawn against.",
+            hint=Arg("eps", [0.1, 0.5, 1, 2]),
         )
     check_word("loss", loss, LOSSES, "l1")
     check_whole("numbers", numbers, 1, 10**6, right=4, said="10**6")
@@ -195,7 +198,7 @@ def _names(mechanisms: Any) -> list[str]:
     names = [mechanisms] if isinstance(mechanisms, str) else mechanisms
     if not isinstance(names, list | tuple) or not names or not all(isinstance(n, str) for n in names):
         raise InputError(
-            f"mechanisms={typed(mechanisms)} must be names of mechanisms. Hint: ['laplace', 'gaussian']"
+            Arg("mechanisms", mechanisms), " must be names of mechanisms.", hint="['laplace', 'gaussian']"
         )
     for n in names:
         mechanism(n)  # refuses unknown ones

@@ -10,7 +10,7 @@ from dpframe.accounting.events import Number
 from dpframe.api.prices import error_of, priced, replanned, whole_plan
 from dpframe.base.arguments import check_word
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import InputError, MechanismError, typed
+from dpframe.errors import Arg, Call, Code, InputError, MechanismError, wrong_type
 from dpframe.plot.charts import alt, data, layers, short
 from dpframe.session.forecast import forecast
 
@@ -70,7 +70,7 @@ def tradeoff(
     assert request is not None
     if mechanisms is not None and (isinstance(mechanisms, str) or not len(mechanisms)):
         raise InputError(
-            f"mechanisms={typed(mechanisms)} must be a list of names. Hint: ['laplace', 'gaussian']"
+            Arg("mechanisms", mechanisms), " must be a list of names.", hint="['laplace', 'gaussian']"
         )
     several = len(bare.outputs) > 1
     points: list[dict[str, Any]] = []
@@ -174,11 +174,14 @@ def budget(spent: Any, *, by: str = "charge") -> altair.LayerChart:
             asked.add(x.fingerprint)
         whole = spent.budget
     else:
-        raise TypeError(
-            f"A session or a ledger is drawn, not a {type(spent).__name__}. Hint: dp.plot.budget(s)"
+        raise wrong_type(
+            f"A session or a ledger is drawn, not a {type(spent).__name__}.",
+            hint=Call("dp.plot.budget", Code("s")),
         )
     if not lines:
-        raise InputError("Nothing was charged yet, so there is nothing to draw. Hint: df.dp.count(eps=0.1)")
+        raise InputError(
+            "Nothing was charged yet, so there is nothing to draw.", hint=Call("df.dp.count", eps=0.1)
+        )
     in_eps = (whole.unlimited or (whole.eps is not None and whole.rules.by_eps)) and all(
         x[0] is not None for x in lines
     )

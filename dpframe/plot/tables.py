@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import InputError, did_you_mean, typed
+from dpframe.errors import Call, Code, InputError, did_you_mean, typed, wrong_type
 from dpframe.plot.charts import alt, column, data, layers
 from dpframe.release.release import Release
 
@@ -60,13 +60,14 @@ def release(
     """
     made = getattr(released, "release", released)
     if not isinstance(made, Release):
-        raise TypeError(
-            f"A release is drawn, not a {type(released).__name__}: a frame knows no errors. Hint: dp.plot.release(s.last)"
+        raise wrong_type(
+            f"A release is drawn, not a {type(released).__name__}: a frame knows no errors.",
+            hint=Call("dp.plot.release", Code("s.last")),
         )
     names = [o.name for o in made.plan.outputs]
     if not names:
         raise InputError(
-            "This release tells which groups occur, and has no numbers to draw. Hint: s.last.value"
+            "This release tells which groups occur, and has no numbers to draw.", hint="s.last.value"
         )
     if output is not None and output not in names:
         raise InputError(f"output={typed(output)} is not in this release. {did_you_mean(str(output), names)}")
@@ -78,7 +79,7 @@ def _one(r: Release, o: Any, level: float) -> Any:
     value = r._columns[o.name]
     if len(value) > MOST:
         raise InputError(
-            f"This release has {len(value):,} rows; {MOST:,} can be drawn. Hint: s.last.value.head()"
+            f"This release has {len(value):,} rows; {MOST:,} can be drawn.", hint=Call("s.last.value.head")
         )
     keys = r._keys.columns
     frame = pl.DataFrame({str(k): [str(x) for x in s] for k, s in keys.items()})

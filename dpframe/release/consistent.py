@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import InputError
+from dpframe.errors import Arg, Call, Code, InputError
 from dpframe.mechanisms.combine import noise_factor, rounding
 from dpframe.release.derived import Derived, Ends, Operand, operand, weights_of
 from dpframe.statistics.count import CountUnits
@@ -61,18 +61,19 @@ def consistent(groups: Any, total: Any, *, fits: bool = False) -> Derived:
     parts, whole = operand("consistent", groups), operand("consistent", total)
     if parts.keys is None or whole.keys is not None:
         raise InputError(
-            "consistent takes a release of groups and one of the whole frame. Hint: dp.consistent(s['by_city'], n)"
+            "consistent takes a release of groups and one of the whole frame.",
+            hint=Call("dp.consistent", Code("s['by_city']"), Code("n")),
         )
     if parts.release.plan.keys is None:
         raise InputError(
-            "consistent needs listed groups: of found ones, some were left out. Hint: keys=[...]"
+            "consistent needs listed groups: of found ones, some were left out.", hint=Arg("keys", [...])
         )
     _check_units(parts, whole, fits)
     asked, other = parts.output.question.describe(), whole.output.question.describe()
     if parts.linear is None or whole.linear is None or asked != other:
         raise InputError(
-            f"consistent needs one count or sum, asked twice, not {asked} and {other}. Hint: clip_sum and count add up;"
-            " means do not"
+            f"consistent needs one count or sum, asked twice, not {asked} and {other}.",
+            hint="clip_sum and count add up; means do not",
         )
     x, t, v, u = parts.values, whole.values, parts.std**2, whole.std**2
     everything = v.sum() + u
@@ -95,18 +96,21 @@ def _check_units(parts: Operand, whole: Operand, fits: bool) -> None:
     bounding = parts.release.plan.bounding
     if parts.release.plan.policy.unit != whole.release.plan.policy.unit:
         raise InputError(
-            "consistent needs both answers from sessions with one unit. Hint: ask for the total in the same session"
+            "consistent needs both answers from sessions with one unit.",
+            hint="ask for the total in the same session",
         )
     if bounding is None:
         return
     if not fits:
         raise InputError(
-            "With a unit, rows beyond max_rows_per_group and groups beyond max_groups are cut, and for the total those beyond"
-            " max_rows: the two need not add up. Hint: fits=True if you know that no unit has more; else .value.sum() of"
-            " the groups is the total of what counted there"
+            "With a unit, rows beyond max_rows_per_group and groups beyond max_groups are cut, and for"
+            " the total those beyond max_rows: the two need not add up.",
+            hint="fits=True if you know that no unit has more; else .value.sum() of the groups is the total of"
+            " what counted there",
         )
     if isinstance(parts.output.question, CountUnits) and (bounding.groups or 1) > 1:
         raise InputError(
-            f"A unit is counted in each of its groups, up to max_groups={bounding.groups}, and once in the total. Hint:"
-            " groups that a unit can't share, and max_groups=1"
+            f"A unit is counted in each of its groups, up to max_groups={bounding.groups}, and once in the"
+            " total.",
+            hint="groups that a unit can't share, and max_groups=1",
         )

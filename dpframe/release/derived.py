@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import InputError, NearNames, did_you_mean
+from dpframe.errors import InputError, NearNames, did_you_mean, wrong_type
 from dpframe.layout.answers import Linear
 from dpframe.layout.moments import fieller
 from dpframe.mechanisms.base import Floats, Noise
@@ -75,7 +75,7 @@ class Derived(NearNames):
 
     def __float__(self) -> float:
         if self._keys is not None:
-            raise TypeError("This is a column of numbers. Hint: .value")
+            raise wrong_type("This is a column of numbers.", hint=".value")
         return float(self.value)
 
     def __repr__(self) -> str:
@@ -313,16 +313,20 @@ def operand(verb: str, x: Any) -> Operand:
         x, name = x
     release = x.release if isinstance(x, IntAnswer | FloatAnswer) else x
     if not isinstance(release, Release):
-        raise TypeError(
-            f"{verb} takes released answers, not a {type(x).__name__}. Hint: dp.{verb}(a, b) with a = df.dp.count(...),"
-            f" or dp.{verb}((s.last, 'n'), ...)"
+        raise wrong_type(
+            f"{verb} takes released answers, not a {type(x).__name__}.",
+            hint=f"dp.{verb}(a, b) with a = df.dp.count(...), or dp.{verb}((s.last, 'n'), ...)",
         )
     outputs = {o.name: o for o in release.plan.outputs}
     if name is None and len(outputs) == 1:
         name = next(iter(outputs))
     if name not in outputs:
-        said = "" if name is None else f"there is no output {name!r}. {did_you_mean(str(name), outputs)} "
-        raise InputError(f"{verb}: {said}Hint: (release, {next(iter(outputs), 'n')!r})")
+        said = (
+            "which output?"
+            if name is None
+            else f"there is no output {name!r}. {did_you_mean(str(name), outputs)}"
+        )
+        raise InputError(f"{verb}: {said}", hint=f"(release, {next(iter(outputs), 'n')!r})")
     return Operand(release, outputs[name])
 
 
@@ -332,12 +336,13 @@ def _pair(verb: str, a: Any, b: Any) -> tuple[Operand, Operand, Release | None]:
     one, two = first.keys, second.keys
     if one is not None and two is not None and not _same_keys(one, two):
         raise InputError(
-            f"{verb}: the two tables have different groups. Hint: list the same keys= in both calls"
+            f"{verb}: the two tables have different groups.", hint="list the same keys= in both calls"
         )
     if first.shares(second) and (first.linear is None or second.linear is None):
         raise InputError(
-            f"{verb}: {first.output.name!r} and {second.output.name!r} are made of the same noise, and how it cancels is not"
-            " known for them. Hint: ask for them in two calls, or give each its own eps={...}"
+            f"{verb}: {first.output.name!r} and {second.output.name!r} are made of the same noise, and how"
+            " it cancels is not known for them.",
+            hint="ask for them in two calls, or give each its own eps={...}",
         )
     return first, second, one if one is not None else two
 

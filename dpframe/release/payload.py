@@ -92,7 +92,8 @@ def from_bytes(payload: bytes) -> Payload:
         return Payload(noisy, frames[0], draw, _read(head["columns"]), frames[1], head["facts"])
     except (ValueError, KeyError, TypeError, IndexError, pl.exceptions.PolarsError):
         raise LedgerError(
-            "A stored release can't be read by this version of dpframe. Hint: pip install the version in its row"
+            "A stored release can't be read by this version of dpframe.",
+            hint="pip install the version in its row",
         ) from None
 
 

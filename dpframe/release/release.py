@@ -202,7 +202,8 @@ class Release(Released, Page, NearNames, Generic[V]):
             table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(_writable(value))
         except UnicodeError:
             raise InputError(
-                "A key of this release is not valid Unicode, and no file can hold it. Hint: keys of valid text"
+                "A key of this release is not valid Unicode, and no file can hold it.",
+                hint="keys of valid text",
             ) from None
         columns = {name: str(dtype) for name, dtype in table.schema.items()}
         return table, {**self.facts, "columns": columns, "margins_95": self._margins()}
@@ -332,7 +333,8 @@ def table_bytes(table: pl.DataFrame, path: str, facts: str | None = None) -> byt
             table.with_columns(cs.duration().dt.to_string("iso")).write_csv(content)
         except pl.exceptions.PanicException:  # of an instant beyond its calendar
             raise InputError(
-                "A key of this release lies beyond the years that text can say (about 262,000). Hint: a .parquet file"
+                "A key of this release lies beyond the years that text can say (about 262,000).",
+                hint="a .parquet file",
             ) from None
     return content.getvalue()
 

@@ -113,8 +113,8 @@ def _with_ledgers(
             scope = books.setdefault(s._ledger.path, (s._ledger, s._scope))[1]
             if scope != s._scope:
                 raise InputError(
-                    f"A session inside another on the same ledger needs the same scope: {s._scope!r} inside"
-                    f" {scope!r}. Hint: leave the outer session first"
+                    f"A session inside another on the same ledger needs the same scope: {s._scope!r} inside {scope!r}.",
+                    hint="leave the outer session first",
                 )
     claim = _claim(asked, label)
     tickets: list[tuple[Any, Ticket]] = []
@@ -160,7 +160,8 @@ def _grants(chain: tuple[Session, ...], asked: Charge, label: str | None) -> lis
         if s._policy != asked.policy:
             raise InputError(
                 f"The plan was made for {asked.policy.neighbors}, {asked.policy.unit_name}; the session"
-                f" protects {s._policy.neighbors}, {s._policy.unit_name}. Hint: plan it inside the session."
+                f" protects {s._policy.neighbors}, {s._policy.unit_name}.",
+                hint="plan it inside the session.",
             )
         if s._split:
             raise InputError("This session's budget was split; its parts grant calls, it grants none.")

@@ -11,9 +11,9 @@ from dpframe.errors import InputError
 from dpframe.frames.contract import Source
 from dpframe.session.session import Session
 
-_HINT = (
-    " Hint: leave the step out, or do it row by row; what other rows say must not decide about a row (a group_by, an"
-    " over or a join whose keys hold the unit may pass)"
+_ROW_BY_ROW = (
+    "leave the step out, or do it row by row; what other rows say must not decide about a row (a group_by, an over or a"
+    " join whose keys hold the unit may pass)"
 )
 
 
@@ -45,7 +45,8 @@ def check_steps(session: Session, source: Source) -> None:
     step = source.foreign_step(tuple(map(str, session._policy.unit or ())))
     if step is not None:
         raise InputError(
-            f"This session is strict, and the lazy frame has a step that is not known to be row by row: {step}.{_HINT}"
+            f"This session is strict, and the lazy frame has a step that is not known to be row by row: {step}.",
+            hint=_ROW_BY_ROW,
         )
 
 
@@ -56,7 +57,7 @@ def check_part(session: Session, source: Source) -> None:
     """
     if (session._part or source.part_of is not None) and source.part_of is not session:
         raise InputError(
-            "A part of a partition is asked with its own cap, and the cap is for it alone. Hint: part.dp"
+            "A part of a partition is asked with its own cap, and the cap is for it alone.", hint="part.dp"
         )
 
 

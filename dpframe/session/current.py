@@ -141,13 +141,13 @@ class Current:
         for x in outer:
             if x._policy != self._policy:
                 raise InputError(
-                    f"A session inside another needs the same relation and unit: {self._policy.neighbors},"
-                    f" {self._policy.unit_name} inside {x._policy.neighbors}, {x._policy.unit_name}."
-                    " Hint: leave the outer session first"
+                    f"A session inside another needs the same relation and unit: {self._policy.neighbors}, {self._policy.unit_name}"
+                    f" inside {x._policy.neighbors}, {x._policy.unit_name}.",
+                    hint="leave the outer session first",
                 )
         if (self._depth or self in in_use) and outer != self._outer:
             raise InputError(
-                "This session is already in use inside other sessions. Hint: close it there first."
+                "This session is already in use inside other sessions.", hint="close it there first."
             )
         self._outer = outer
         opened.add(self)
@@ -167,8 +167,8 @@ class Current:
             self._pid = os.getpid()  # the budget is in a file, and the ledger opens it anew
         if os.getpid() != self._pid:
             raise NoSession(
-                "This session was opened in another process; a forked child can't share its budget."
-                " Hint: open a session with its own budget in the child."
+                "This session was opened in another process; a forked child can't share its budget.",
+                hint="open a session with its own budget in the child.",
             )
 
 

@@ -13,7 +13,7 @@ from dpframe.accounting.events import Cost, Number, least, rational
 from dpframe.accounting.filter import Budget, State
 from dpframe.accounting.policy import Policy
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import Arg, Call, InputError, InPython, LedgerError, NothingYet, did_you_mean
+from dpframe.errors import Arg, Call, InputError, InPython, LedgerError, NothingYet, did_you_mean, worded
 from dpframe.release.release import Release
 from dpframe.session.account import COLUMNS, Account, Entry
 from dpframe.session.statement import Statement, statement
@@ -120,7 +120,9 @@ class Reported:
     def __getitem__(self, label: str) -> Release:
         if label not in self._labels:
             there = did_you_mean(str(label), self._labels) if self._labels else "No label was given."
-            raise KeyError(f"No release has the label {label!r}. {there} Hint: s.releases[0], s.last")
+            raise worded(
+                KeyError, f"No release has the label {label!r}. {there}", hint="s.releases[0], s.last"
+            )
         return self._labels[label]
 
     @overload

@@ -21,7 +21,7 @@ from dpframe.base.arguments import check_flag
 from dpframe.base.html import Page
 from dpframe.base.uncopied import Uncopied
 from dpframe.base.wrong_calls import checked
-from dpframe.errors import Arg, Call, InputError, NearNames, warn
+from dpframe.errors import Arg, Call, InputError, Message, NearNames, warn
 from dpframe.noise import source
 from dpframe.release.release import Release
 from dpframe.session.account import Entry, Keeper, Receipt
@@ -100,8 +100,10 @@ class Session(Current, Reported, Uncopied, Page, NearNames):
     True
     """
 
-    _copied = "A session can't be copied: a copy would have its budget twice. Hint: pass it along."
-    _pickled = "A session can't be pickled: a copy would have its budget twice."
+    _copied = Message(
+        ("A session can't be copied: a copy would have its budget twice.",), ("pass it along.",)
+    )
+    _pickled = Message(("A session can't be pickled: a copy would have its budget twice.",))
 
     @checked(example="dp.Session(eps=1, delta=1e-6)", options=SessionOptions.__annotations__)
     def __init__(

@@ -34,6 +34,7 @@ def divided(
         )
     if not parts or sum(parts.values()) > 1:
         raise InputError(
-            f"The shares add up to {show(sum(parts.values(), Fraction(0)))}; at most 1 is there. Hint: {{'a': 0.5, 'b': 0.5}}"
+            f"The shares add up to {show(sum(parts.values(), Fraction(0)))}; at most 1 is there.",
+            hint="{'a': 0.5, 'b': 0.5}",
         )
     return how, parts

@@ -249,7 +249,7 @@ def list_of_columns(verb: str, columns: Any) -> tuple[Hashable, ...]:
     names = tuple(one_column(verb, c) for c in columns)
     twice = next((c for i, c in enumerate(names) if c in names[:i]), None)
     if twice is not None or len(set(map(str, names))) < len(names):
-        raise InputError(f"{verb} lists a column twice: {twice!r}. Hint: name each once")
+        raise InputError(f"{verb} lists a column twice: {twice!r}.", hint="name each once")
     return names
 
 
@@ -314,8 +314,9 @@ def one_number(x: Any, name: str, verb: str) -> Fraction:
     value = x.item() if isinstance(x, np.generic) else x
     if isinstance(x, np.generic):
         warn(
-            f"{name} of {verb} is a {type(x).__name__}, not a number that was typed. Bounds computed from the frame are"
-            " not private. Hint: type them, from knowledge about the world"
+            f"{name} of {verb} is a {type(x).__name__}, not a number that was typed. Bounds computed from"
+            " the frame are not private.",
+            hint="type them, from knowledge about the world",
         )
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
         raise InputError(

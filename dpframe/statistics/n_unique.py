@@ -27,8 +27,8 @@ class NUnique(Binned):
         inner = column.native if column.kind == "categorical" else column
         if inner.kind in ("other", "interval", "time"):
             raise InputError(
-                f"n_unique({column.name!r}): the values of {column.text} can't be compared. Hint: make a text column"
-                " of it"
+                f"n_unique({column.name!r}): the values of {column.text} can't be compared.",
+                hint="make a text column of it",
             )
         return Tally(self.column, Distinct())
 

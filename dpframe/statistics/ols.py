@@ -164,11 +164,11 @@ def ols(
     if len(names) > MOST_REGRESSORS:
         raise InputError(f"ols takes at most {MOST_REGRESSORS} regressors, not {len(names)}.")
     if str(column) in map(str, names):
-        raise InputError(f"ols: {column!r} is the response and a regressor. Hint: leave it out of x")
+        raise InputError(f"ols: {column!r} is the response and a regressor.", hint="leave it out of x")
     if CONSTANT in map(str, names):
         raise InputError(
-            f"ols: a regressor called {CONSTANT!r} would read like the constant, which is always there."
-            " Hint: leave a column of ones out, or rename the column"
+            f"ols: a regressor called {CONSTANT!r} would read like the constant, which is always there.",
+            hint="leave a column of ones out, or rename the column",
         )
     each = bounds_of_each("ols", (column, *names), bounds, B)
     return Ols(column, None, x=names, each=each, **common(eps, False, round))

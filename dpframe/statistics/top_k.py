@@ -41,7 +41,8 @@ class TopK(Counted):
             raise InputError(*_as_candidates(e.said), hint=_as_candidates(e.hint)) from None
         if keys.size < self.k:
             raise InputError(
-                f"top_k({column.name!r}, {self.k}) has only {keys.size} candidates to choose from. Hint: a smaller k"
+                f"top_k({column.name!r}, {self.k}) has only {keys.size} candidates to choose from.",
+                hint="a smaller k",
             )
         return Tally(self.column, Among(keys))
 

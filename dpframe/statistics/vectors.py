@@ -73,7 +73,7 @@ class VectorSum(Aggregate):
                 if c.kind == "object" and len(types) == 1:
                     hint = "df.join(pd.DataFrame(df['v'].tolist()).add_prefix('v')), then name these columns"
                 raise InputError(
-                    f"{self.verb}: {c.name!r} is {c.text}, whose cells could be anything. Hint: {hint}"
+                    f"{self.verb}: {c.name!r} is {c.text}, whose cells could be anything.", hint=hint
                 )
         if self.dims:
             raise InputError(
