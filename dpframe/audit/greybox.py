@@ -117,9 +117,9 @@ def grey_box(query: Query, frame: Any, neighbour: Any, **session: Any) -> GreyBo
         A function of a frame accessor: ``lambda d: d.clip_sum("x", bounds=(0, 1), eps=1)``. It may ask several
         times, and raise.
     frame, neighbour : frames that have ``.dp``
-        That differ by one unit under the session's relation.
+        That differ by one unit, or by as many rows as are protected together, under the session's relation.
     **session
-        ``neighbors=``, ``unit=``, ``max_groups=``, ``max_rows_per_group=``, ``max_rows=`` as in
+        ``neighbors=``, ``unit=``, ``contributions=``, ``max_groups=``, ``max_rows_per_group=``, ``max_rows=`` as in
         :class:`dpframe.Session`. The budget is the auditor's own.
 
     Returns

@@ -75,6 +75,9 @@ def explain(
         more += ["groups are chosen by salted hash"] if plan.ask(0).chosen or not _together(plan) else []
         lines.append(Line(0, "bounds", f"{bounding_text(plan)}; {', '.join(more)}"))
         lines += _limits(plan)
+    elif plan.policy.contributions > 1:
+        where = ", all in one group or each in another" if plan.grouped else ""
+        lines.append(Line(0, "bounds", f"{plan.policy.unit_name} count{where}; nothing is cut"))
     if plan.grouped:
         names = ", ".join(str(c.name) for c in plan.by)
         known = f"{plan.keys.size:,} listed" if plan.keys is not None else "those found with enough in them,"

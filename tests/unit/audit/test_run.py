@@ -14,8 +14,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpframe.DPWarning")
 
 SMALL = SIZES["small"]
 SOME = {
-    1: ["count", "clip_sum", "clip_mean", "vector_mean", "count, moved", "heavy units"],
-    2: ["agg; add_remove; row", "clip_cov; replace_one; unit", "count_units; add_remove; unit"],
+    1: ["count", "clip_sum", "clip_mean", "vector_mean", "count, moved", "heavy units", "three rows"],
+    2: [
+        "agg; add_remove; row",
+        "clip_cov; replace_one; unit",
+        "count_units; add_remove; unit",
+        "clip_mean; replace_one; 3 rows",
+    ],
     3: answers.parts_3(),
     4: ["polars, Float64", "lazy, Decimal", "pandas, Int64", "pandas, Boolean"],
     7: inside.parts_7(),

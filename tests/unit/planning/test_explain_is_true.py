@@ -39,6 +39,8 @@ SESSIONS = {
     "unit": {"eps": 4, "delta": 1e-2, "unit": "who"},
     "units of two": {"eps": 4, "unit": ["who", "day"]},
     "replace_one unit": {"eps": 4, "unit": "who", "neighbors": "replace_one"},
+    "any 5 rows": {"eps": 4, "delta": 1e-2, "contributions": 5},
+    "replace_one any 5 rows": {"eps": 4, "contributions": 5, "neighbors": "replace_one"},
 }
 
 

@@ -156,6 +156,8 @@ def test_every_page_says_what_is_protected(relation, does, tmp_path):
         FRAME.dp.groupby("g", keys=["a", "b"]).count(eps=0.1, label="n")
         keys = str(FRAME.dp.plan.groupby("g").keys(eps=0.1, delta=1e-7).explain())
     assert f"any 36 rows {does}" in explained
+    assert "36 rows count; nothing is cut" in explained
+    assert "36 rows count, all in one group or each in another; nothing is cut" in keys
     assert "rows in a group" in keys
     assert f"per 36 rows ({relation})" in repr(s)
     assert f"any 36 rows {does}" in s._repr_html_()
