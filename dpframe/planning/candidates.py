@@ -15,7 +15,7 @@ from dpframe.layout.layouts import BinCounts
 from dpframe.layout.moments import Root
 from dpframe.mechanisms.base import Ints, Target
 from dpframe.mechanisms.row_gaussian import maps
-from dpframe.planning.draft import Draft
+from dpframe.planning.assembly import Draft
 from dpframe.planning.fused import Cut, Needs, add_runs, needs
 from dpframe.planning.pieces import ChoicePiece, Output, Piece
 from dpframe.planning.runs import FORMS

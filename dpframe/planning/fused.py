@@ -18,7 +18,7 @@ from dpframe.mechanisms.choosers import Reach
 from dpframe.mechanisms.joint import Joint, Share
 from dpframe.mechanisms.row_gaussian import Map
 from dpframe.mechanisms.thresholds import OwnKeys, Threshold
-from dpframe.planning.draft import Draft, Laid, label, presence
+from dpframe.planning.assembly import Draft, Laid, label, presence
 from dpframe.planning.pieces import Output, Part, Piece
 from dpframe.planning.runs import BLOCKS, FORMS, Seat, seated
 from dpframe.planning.split import append, noise_target, sized, threshold_split, with_keys

@@ -16,9 +16,9 @@ from dpframe.frames.contract import require
 from dpframe.layout.families import UNITS
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.thresholds import KeySelection, per_key_delta
+from dpframe.planning.assembly import Draft
 from dpframe.planning.bounding import make_bounding, reach_of
 from dpframe.planning.candidates import add_sums
-from dpframe.planning.draft import Draft
 from dpframe.planning.pieces import ChoicePiece, Output, Part, index_of
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import (

@@ -13,7 +13,7 @@ from dpframe.layout.layouts import Layout
 from dpframe.mechanisms.auto import Asked, Choice, choose, cost
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.thresholds import Threshold
-from dpframe.planning.draft import Draft, Laid, label
+from dpframe.planning.assembly import Draft, Laid, label
 from dpframe.planning.pieces import Output, Part, Piece
 from dpframe.statistics.base import Aggregate
 

@@ -418,7 +418,7 @@ NOISE_FAULTS = (
     ),
     Fault(
         "units of several rows are counted by their rows",
-        "planning/draft.py",
+        "planning/assembly.py",
         "        self.rows_are_units = one_row\n",
         "        self.rows_are_units = bounding is not None\n",
         ("unit/planning/test_one_row_units.py",),

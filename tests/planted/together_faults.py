@@ -32,7 +32,7 @@ TOGETHER_FAULTS = (
     ),
     Fault(
         "coordinates of one row are all that k rows move",
-        "planning/draft.py",
+        "planning/assembly.py",
         "self.reach.most * sum(x.moving(one) for x in here)",
         "sum(x.moving(one) for x in here)",
         (f"{MOVED}::test_laws_of_one_coordinate_reckon_with_all_that_k_rows_move",),

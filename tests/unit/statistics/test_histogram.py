@@ -103,7 +103,7 @@ def test_histograms_of_groups_are_long(kind):
 def test_histograms_of_found_groups(kind):
     table = pl.DataFrame({"g": ["a"] * 300 + ["b"] * 200 + ["rare"], "x": [1.0] * 501})
     with dp.Session(eps=100, delta=0.1):
-        h = as_polars(as_kind(kind, table).dp.groupby("g").histogram("x", edges=[0, 3], eps=20, delta=1e-9))
+        h = as_polars(as_kind(kind, table).dp.groupby("g").histogram("x", edges=[0, 3], eps=20, delta=1e-12))
     assert h["g"].to_list() == ["a"] * 4 + ["b"] * 4
     assert np.abs(h["count"].to_numpy() - [0, 300, 0, 0, 0, 200, 0, 0]).max() <= 20
 

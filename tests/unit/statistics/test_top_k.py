@@ -12,10 +12,10 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars
 from laws import alarm, exponential_law, permute_and_flip_law, tells
 
 import dpframe as dp
+from conftest import as_kind, as_polars
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Largest, Reach, largest
 
@@ -193,12 +193,12 @@ def test_top_k_of_groups_is_long(kind):
 def test_candidates_that_nobody_listed_are_found_by_their_counts(kind):
     table = pl.DataFrame({"x": ["p"] * 500 + ["q"] * 900 + ["r"] * 700 + ["rare"]})
     with dp.Session(eps=10, delta=0.1) as s:
-        t = as_polars(as_kind(kind, table).dp.top_k("x", 2, eps=2, delta=1e-6))
-        many = as_polars(as_kind(kind, table).dp.top_k("x", 9, eps=2, delta=1e-6))
+        t = as_polars(as_kind(kind, table).dp.top_k("x", 2, eps=2, delta=1e-12))
+        many = as_polars(as_kind(kind, table).dp.top_k("x", 9, eps=2, delta=1e-12))
     assert t.columns == ["x", "count"]
     assert t["x"].to_list() == ["q", "r"]
     assert abs(t["count"][0] - 900) <= 30
     assert many["x"].to_list() == ["q", "r", "p"]
     assert s.releases[0].facts["question"] == "top_k('x', 2)"
     assert s.spent.eps == 4
-    assert s.spent.delta == pytest.approx(2e-6)
+    assert s.spent.delta == pytest.approx(2e-12)
