@@ -184,8 +184,7 @@ def _check_groups(plan: Plan, exact: Counts) -> None:
     found = exact.found
     size = found.height if found is not None else plan.keys.size if plan.keys else 1
     lines = [exact.rows, *exact.present, *(t for sums in exact.sums for t in sums)]
-    if exact.units is not None:
-        lines.append(exact.units)
+    lines += [x for x in (exact.units, exact.weights) if x is not None]
     if any(len(x) != size for x in lines) or (found is not None and found.is_duplicated().any()):
         raise RuntimeError("the engine's groups are not those that were asked for")
     if plan.complete and not all(np.array_equal(there, exact.rows) for there in exact.present):

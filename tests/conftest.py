@@ -20,6 +20,7 @@ from dpframe.mechanisms.coarse import Coarse
 from dpframe.mechanisms.row import RowNoise
 from dpframe.mechanisms.row_gaussian import LinearGaussian
 from dpframe.noise import source, strips
+from dpframe.planning import key_rules
 from dpframe.session import current
 
 # Their fixtures: path, clock; only_integers; engine, make.
@@ -102,6 +103,17 @@ def fixed_draws():
     """Draw from one fixed stream even in the audit: no false alarm where a threshold is not an exact tail."""
     with source.replaced(np.random.default_rng(0).bytes):
         yield
+
+
+@pytest.fixture
+def only_geometric(monkeypatch):
+    """The other rules, which find more where a unit is in several groups, are out."""
+
+    def refused(draft, target, *law):
+        raise dp.MechanismError("not here")
+
+    for rule in ("counted", "weighted"):
+        monkeypatch.setattr(key_rules, rule, refused)
 
 
 @pytest.fixture(params=KINDS)

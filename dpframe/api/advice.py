@@ -230,7 +230,7 @@ def _situation(plan: Any, question: Any, columns: Any, groups: Any, neighbors: A
                 "A plan says what is asked; question=, columns=, groups= and neighbors= go without one.",
                 hint=Call("dp.advise", Code("plan"), eps=1),
             )
-        if bare.request is None or not bare.pieces or not all(isinstance(p, Piece) for p in bare.pieces):
+        if bare.request is None or not bare.outputs or not all(isinstance(p, Piece) for p in bare.pieces):
             raise InputError(
                 "This plan chooses (candidates, or keys), for which there is one mechanism.",
                 hint="docs/selection.md",

@@ -54,7 +54,7 @@ class Grouped(Asking[R, R, R, R]):
         ----------
         **options
             ``eps`` (or ``rho``) and ``delta``; with a unit ``max_groups``; ``session``, ``request_id``, ``label``, as in
-            :class:`~dpframe.typing.Options`.
+            :class:`~dpframe.typing.Options`. A unit counts once in a group, so ``groupby`` takes no limit on rows here.
 
         Returns
         -------
@@ -63,13 +63,18 @@ class Grouped(Asking[R, R, R, R]):
         Raises
         ------
         InputError, BudgetExceeded, NoSession
-            As for ``count``; and when keys were listed, or without ``delta=``.
+            As for ``count``; when keys were listed, or rows limited; and without ``delta=``.
 
         Notes
         -----
-        Privacy: (eps, delta)-DP per protected unit. A group of n units appears with the largest
-        probability that any (eps/L0, delta')-DP rule allows (truncated geometric); one unit's key
-        appears with probability at most delta.
+        Of several rules the one that tells the smallest groups is taken, by ``max_groups``, eps and delta alone:
+        ``explain()`` says which, and how large a group must be under each. For few groups a unit it is the truncated
+        geometric one: a group of n units appears with the largest probability that any (eps/L0, delta')-DP rule allows.
+        For more each unit adds 1/sqrt(t) to each of its t groups, and groups are told whose noisy sum reaches a
+        threshold; so a generous ``max_groups`` costs units that are in few groups nothing.
+
+        Privacy: (eps, delta)-DP per protected unit, or delta and rho-zCDP. None of the keys that one unit alone has
+        appears but with probability delta. See ``docs/proofs/thresholds.md``.
 
         Examples
         --------
@@ -85,6 +90,15 @@ class Grouped(Asking[R, R, R, R]):
                 Arg("keys"),
                 " lists them already.",
                 hint=("leave ", Arg("keys"), " out."),
+            )
+        typed = next(
+            (k for k in ("max_rows_per_group", "max_rows") if self._defaults.get(k) is not None), None
+        )
+        if typed is not None:
+            raise InputError(
+                Arg(typed),
+                " says for how many rows a unit counts, and in keys() it counts once in a group.",
+                hint="leave it out",
             )
         return self._ask((), options, scalar=False)
 

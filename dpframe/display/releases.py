@@ -20,9 +20,7 @@ def release(r: Release) -> str:
     rows = [("cost", r._paid)]
     if not number:
         rows += [(f"{o.name} ±", _margin(r, o)) for o in r.plan.outputs]
-    rows.append(
-        ("noise", ", ".join(dict.fromkeys(p.mechanism for p in r.plan.parts)) or "truncated geometric")
-    )
+    rows.append(("noise", r.plan.mechanisms))
     if r.label:
         rows.append(("label", r.label))
     if r.released_at is not None:

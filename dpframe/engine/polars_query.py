@@ -13,7 +13,7 @@ import polars as pl
 
 from dpframe.engine.pairs import add_up
 from dpframe.engine.polars_scans import as_read
-from dpframe.engine.scaling import scaled
+from dpframe.engine.scaling import scaled, weighed
 from dpframe.frames.columns import Column, Ticks
 from dpframe.frames.contract import Ask, Axis, Ball, Counts, Ints, Measure, magic_bits
 from dpframe.frames.keys import KeyTable
@@ -111,8 +111,11 @@ class Query:
             pairs = pairs.join(_listed(keys).lazy(), on=by, how="inner", nulls_equal=True)
         if ask.chosen is not None:
             pairs = choose_groups(pairs, unit, by, ask.chosen, ask.salt)
+        names = ask.sums
+        if ask.weighed:
+            pairs, names = weighed(pl, pairs, unit, pl.lit), ["weight", *names]
         pairs = scaled(pl, pairs, measures, unit, ask.bounding, floordiv)
-        return self._grouped(pairs, ask, by, [pl.len().alias("m"), *(pl.col(x).sum() for x in ask.sums)])
+        return self._grouped(pairs, ask, by, [pl.len().alias("m"), *(pl.col(x).sum() for x in names)])
 
     def _grouped(self, rows: pl.LazyFrame, ask: Ask, by: list[str], sums: list[pl.Expr]) -> Counts:
         keys, measures = ask.keys, ask.measures
@@ -130,8 +133,8 @@ class Query:
         added = tuple(
             tuple(_int64(got[f"t{i}_{p}"]) for p in range(len(m.products))) for i, m in enumerate(measures)
         )
-        units = _int64(got["m"]) if "m" in got.columns else None
-        return Counts(_int64(got["n"]), present, added, units, found)
+        units, weights = (_int64(got[x]) if x in got.columns else None for x in ("m", "weight"))
+        return Counts(_int64(got["n"]), present, added, units, found, weights=weights)
 
 
 def complete_rows(

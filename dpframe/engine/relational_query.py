@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.engine.polars_query import added
-from dpframe.engine.scaling import scaled
+from dpframe.engine.scaling import scaled, weighed
 from dpframe.engine.wire import Cell, clipped, divided, integer, number, part, present, text
 from dpframe.frames.contract import Ask, Axis, Ball, Counts, Ints, Measure
 from dpframe.frames.keys import KeyTable
@@ -110,6 +110,8 @@ class Query:
                 found, place = self._listed(found, listed), ["code"]  # rows of other groups use up no limit
             if ask.chosen is not None:
                 found = choose_groups(found, self, ask.chosen, ask.salt)
+            if ask.weighed:
+                found, names = weighed(nw, found, unit, number), ["weight", *names]
             found = scaled(nw, found, measures, unit, bounding, divided)
             totals = [nw.len().alias("m"), *(nw.col(x).sum().alias(x) for x in names)]
             names = ["m", *names]
@@ -157,7 +159,8 @@ class Query:
 
         present = tuple(of(f"c{i}") for i in range(len(measures)))
         sums = tuple(tuple(of(f"t{i}_{p}") for p in range(len(m.products))) for i, m in enumerate(measures))
-        return Counts(of("n"), present, sums, of("m") if "m" in got.columns else None, found)
+        units, weights = (of(x) if x in got.columns else None for x in ("m", "weight"))
+        return Counts(of("n"), present, sums, units, found, weights=weights)
 
     def _cell(self, a: Axis) -> nw.Expr:
         """A row's number on this axis, null where it is missing: its steps, whole and not yet clipped, or the cell as it is."""

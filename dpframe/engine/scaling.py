@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dpframe.frames.contract import ROW_STEPS, Bounding, Measure
+from dpframe.frames.contract import ROW_STEPS, WEIGHT, Bounding, Measure
 
 MOST_ROWS = 1 << 31  # of a unit over all groups; with T one with more counts as nothing
 
@@ -102,6 +102,31 @@ def _shared_out(
     steps.append({k: c * lib.col("per_row") + divided(c * lib.col("over"), n) for k, c in kept.items()})
     steps.append({"n": lib.col("wide")})
     return steps
+
+
+def weighed(lib: Any, pairs: Any, unit: Sequence[str], number: Callable[[float], Any]) -> Any:
+    """``pairs`` with what their unit weighs in each of its t groups: ``weight``, floor(W / sqrt(t)) for W = ``WEIGHT``.
+
+    ``number`` is a float in the expressions of ``lib``. The float is off by less than 1, and corrected in integers.
+
+    Privacy: t is of the unit's own pairs. Integers decide, not floats: a weight of which t squares are more than W**2
+    counts as nothing, so a unit's weights have the norm W at most whatever the engine's square roots are.
+    """
+    w, t, most = lib.col("weight"), lib.col("unit_groups"), WEIGHT**2
+    none = lib.lit(0).cast(lib.Int64)
+    near = (number(float(WEIGHT)) / t.cast(lib.Float64).sqrt()).floor().cast(lib.Int64)
+    lower = lib.when(w * w * t > most).then(w - 1).otherwise(w)
+    steps = {
+        "unit_groups": lib.col("n").count().over(*unit).cast(lib.Int64),
+        "weight": near,
+        "corrected": lib.when((w + 1) * (w + 1) * t <= most).then(w + 1).otherwise(lower),
+    }
+    for name, x in steps.items():
+        pairs = pairs.with_columns(x.alias(name))
+    c = lib.col("corrected")
+    return pairs.with_columns(
+        lib.when((c >= 0) & (c <= WEIGHT) & (c * c * t <= most)).then(c).otherwise(none).alias("weight")
+    )
 
 
 def _product_bounds(lib: Any, i: int, p: int, m: Measure) -> Any:

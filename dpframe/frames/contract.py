@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import isqrt
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ from dpframe.frames.keys import KeyTable
 
 Ints = npt.NDArray[np.int64]
 ROW_STEPS = 1 << 12  # of a row of a unit that is scaled down over all of its groups
+WEIGHT = 1 << 20  # steps that a unit adds to the only group it is in, where units are weighed
 NO_PARTS = Message(
     ("its parts would be read at different times, and a row could be in two of them.",),
     ("groupby(...) answers for all keys at once; or collect the columns you need into a Polars frame",),
@@ -46,6 +48,14 @@ class Axis:
     steps: int = 0
     item: int | None = None
     length: int = 0
+
+
+def unit_weight(groups: int) -> int:
+    """What a unit in so many groups adds to each of them: floor(WEIGHT / sqrt(groups)), by whole numbers.
+
+    Privacy: its square is at most WEIGHT**2 / groups, so a unit's weights have the norm WEIGHT at most.
+    """
+    return isqrt(WEIGHT**2 // groups)
 
 
 def magic_bits(magic: float) -> int:
@@ -133,6 +143,8 @@ class Ask:
         For ``tally`` when no groups are listed: those that ``aggregate`` found. Private.
     complete : tuple of Axis
         Rows in which one of these is missing are left out of everything. Without bounds: only presence matters.
+    weighed : bool
+        Whether the weights of units are added up, too (:func:`unit_weight` of the groups that a unit has chosen).
 
     Privacy: whether a row is complete is seen from that row alone, and rows are left out before anything else is
     done with them: before groups are found or chosen, units scaled and rows ranked. So what the engine says is what
@@ -148,6 +160,7 @@ class Ask:
     salt: int = 0
     found: Any = field(repr=False, compare=False, default=None)
     complete: tuple[Axis, ...] = ()
+    weighed: bool = False
 
     @property
     def unit(self) -> tuple[Hashable, ...]:
@@ -211,7 +224,8 @@ class Tallied:
 class Counts:
     """The engine's answer: exact integers per group (or one group). Private; never leaves the pipeline.
 
-    Per measure: ``present``, and ``sums`` with an array for each of its products. ``found`` holds the keys of the groups, in the engine's form and sorted, when none were listed.
+    Per measure: ``present``, and ``sums`` with an array for each of its products. ``weights`` are the sums of what units
+    weigh, where that was asked. ``found`` holds the keys of the groups, in the engine's form and sorted, when none were listed.
     """
 
     rows: Ints = field(repr=False)
@@ -220,6 +234,7 @@ class Counts:
     units: Ints | None = field(repr=False, default=None)
     found: Any = field(repr=False, default=None)
     tallies: tuple[Tallied, ...] = field(repr=False, default=())
+    weights: Ints | None = field(repr=False, default=None)
 
 
 @dataclass(frozen=True, slots=True)

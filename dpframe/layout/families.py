@@ -9,10 +9,10 @@ from fractions import Fraction
 from dpframe.errors import Arg, InputError
 from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
-from dpframe.frames.contract import Axis, Ball, Measure
+from dpframe.frames.contract import Axis, Ball, Measure, unit_weight
 from dpframe.layout.grids import FEW_STEPS, MOST_STEPS, UNIT_GRID, Grid, log2_ceil, make_axis, make_grid
-from dpframe.layout.layouts import BinCounts, Coordinate, Layout
-from dpframe.layout.sensitivity import BallMove, Move
+from dpframe.layout.layouts import BinCounts, Coordinate, Layout, UnitWeights
+from dpframe.layout.sensitivity import BallMove, Move, WeightMove
 
 Bounds = tuple[Fraction, Fraction]
 _FORMS = (
@@ -179,6 +179,11 @@ def _vector(family: Family, start: int) -> tuple[Layout, Measure]:
 def units_layout(start: int) -> Layout:
     """The number of units with a row in the group: m."""
     return Layout("units", UNIT_GRID, (Coordinate(e=1),), Move(1, 1, once=True), start)
+
+
+def weights_layout(start: int, groups: int) -> Layout:
+    """What the units of the group weigh: a row is a unit that is in ``groups`` groups."""
+    return Layout("weights", UNIT_GRID, (UnitWeights(),), WeightMove(), start, unit_weight(groups))
 
 
 def rows_layout(start: int) -> Layout:

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from dpframe.frames.contract import Counts, Ints
 from dpframe.layout.grids import UNIT_GRID, Grid
-from dpframe.layout.sensitivity import BallMove, Move
+from dpframe.layout.sensitivity import BallMove, Move, WeightMove
 from dpframe.mechanisms.choosers import Reach
 
 Terms = tuple[tuple[int, Fraction], ...]  # (coordinate, coefficient in the answer's unit)
@@ -57,6 +57,17 @@ class BinCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitWeights:
+    """The sum of what units weigh in the group."""
+
+    def of(self, exact: Counts, measure: int) -> Ints:
+        """Its exact value per group; RuntimeError of an engine that adds up no weights."""
+        if exact.weights is None:
+            raise RuntimeError("the engine added up no weights")
+        return exact.weights
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """The coordinates released of one family of questions, and the answers they hold.
 
@@ -69,8 +80,8 @@ class Layout:
 
     kind: str
     grid: Grid
-    coordinates: tuple[Coordinate | BinCounts, ...]
-    move: Move | BallMove
+    coordinates: tuple[Coordinate | BinCounts | UnitWeights, ...]
+    move: Move | BallMove | WeightMove
     start: int
     row: int = 1
     places: tuple[int, ...] = ()
@@ -83,9 +94,9 @@ class Layout:
         Privacy: every coordinate is linear in the engine's integers, which are those of ``weight`` rows for one; so a
         unit of so many rows, or parts of them, moves it by ``weight`` times as many steps.
         """
-        if weight == 1 or self.kind in ("units", "bins", "distinct"):
-            return self
         move = self.move
+        if weight == 1 or self.kind in ("units", "bins", "distinct") or isinstance(move, WeightMove):
+            return self
         far = (
             replace(move, far=move.far * weight, across=move.across * weight)
             if isinstance(move, Move)

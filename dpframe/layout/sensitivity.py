@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import isqrt
 
+from dpframe.frames.contract import WEIGHT
 from dpframe.mechanisms.choosers import Reach
 
 
@@ -95,3 +96,23 @@ class BallMove:
     def furthest(self, reach: Reach) -> int:
         """How far one coordinate can move, in steps."""
         return reach.rows * self.reach * (2 if reach.replace else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightMove:
+    """How far one unit moves the weights of its groups (:func:`~dpframe.frames.contract.unit_weight`).
+
+    Privacy: add_remove: t weights of floor(W/sqrt(t)), whose squares add up to W**2 at most, for every t up to the groups
+    that the engine enforces; t of them add up to sqrt(t)*W at most. replace_one: as many go and others come; weights are
+    at least 0, so what goes and what comes in one group takes from each other, and the squares of the differences add up
+    to 2*W**2 at most.
+    """
+
+    def sensitivity(self, reach: Reach) -> tuple[int, int]:
+        """(L1, L2 squared), in steps; see :class:`Move`."""
+        twice = 2 if reach.replace else 1
+        return twice * isqrt(reach.groups * WEIGHT**2), twice * WEIGHT**2
+
+    def furthest(self, reach: Reach) -> int:
+        """How far one coordinate can move, in steps."""
+        return WEIGHT

@@ -10,8 +10,8 @@ be shared out among keys of their own in every way; the threshold is one under w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -49,6 +49,8 @@ class Threshold:
         What is counted, for words: the unit's name, or "row".
     delta : Fraction
         What the keys are charged.
+    filled : int or None
+        Where units are weighed by their number of groups: of how many ``unit_steps`` are the weight.
     """
 
     coordinates: tuple[int, ...]
@@ -56,6 +58,9 @@ class Threshold:
     unit_steps: int
     counted: str
     delta: Fraction
+    filled: int | None = field(
+        default=None, repr=False
+    )  # not in fingerprints, which ``least`` and the pieces decide
 
     @property
     def size(self) -> float:
@@ -85,6 +90,16 @@ def least_threshold(noise: Noise, draws: int, most: int, delta: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if noise.upper_tail(middle, draws) <= delta else (middle, high)
     return most + high
+
+
+def least_for_all(noise: Noise, most: Ints, delta: Sequence[float]) -> int:
+    """The least integer T with P(most[i] + noise >= T) <= delta[i] for every i, from the (symmetric) law of the noise.
+
+    Privacy: a unit in i + 1 groups adds ``most[i]`` to each of them, and each of its own keys stays hidden but for
+    delta[i]; however many groups a unit is in, all of them are.
+    """
+    odds = np.asarray(delta)
+    return _least_integer(lambda least: bool(np.all(noise.cdf(most - least) * (1 + 2.0**-40) <= odds)), 1)
 
 
 @dataclass(frozen=True, slots=True)

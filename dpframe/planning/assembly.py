@@ -18,7 +18,7 @@ from dpframe.layout.families import ROWS, UNITS, Family, bins_layout, distinct_l
 from dpframe.layout.grids import MOST_STEPS, WEIGHED_STEPS
 from dpframe.layout.layouts import Layout
 from dpframe.mechanisms.choosers import Reach
-from dpframe.mechanisms.thresholds import OwnKeys, Threshold
+from dpframe.mechanisms.thresholds import KeySelection, OwnKeys, Threshold
 from dpframe.planning.pieces import ChoicePiece, Output, Part, Piece
 from dpframe.planning.request import Request
 from dpframe.statistics.base import Aggregate
@@ -50,6 +50,8 @@ class Draft:
         self.outputs: list[Output] = []
         self.events: list[Event] = []
         self.threshold: Threshold | None = None
+        self.selection: KeySelection | None = None
+        self.rules: tuple[tuple[str, float], ...] = ()
         self.draws = 0  # that cover several pieces
 
     def fork(self) -> Draft:

@@ -154,8 +154,20 @@ def _survival(plan: Plan) -> list[Line]:
         return []
     shown = ", ".join(f"{n:,} {p:.3g}" for n, p in odds)
     things = "rows" if what == "row" else f"distinct {what}"
+    filled = plan.threshold.filled if plan.threshold is not None else None
+    if filled is not None:
+        things += f" (if each is in {filled:,} groups, fewer if in fewer)"
     text = f"about {half:,.4g} {things} in a group; chance of release by size: {shown}"
-    return [Line(0, "threshold", text)]
+    return [Line(0, "threshold", text), *_rules(plan)]
+
+
+def _rules(plan: Plan) -> list[Line]:
+    """By which rule keys alone are found, and how large a group must be by the others."""
+    if not plan.rules:
+        return []
+    taken = plan.mechanism
+    others = ", ".join(f"{name} {size:,.4g}" for name, size in plan.rules if name != taken)
+    return [Line(0, "keys", f"by {taken}" + (f"; even odds by other rules at {others}" if others else ""))]
 
 
 def _sizes(half: float) -> list[int]:

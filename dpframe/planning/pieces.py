@@ -16,7 +16,7 @@ from dpframe.errors import Call, InputError
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Counts, Ints
 from dpframe.layout.answers import Answer
-from dpframe.layout.layouts import BinCounts, Coordinate, Layout
+from dpframe.layout.layouts import BinCounts, Coordinate, Layout, UnitWeights
 from dpframe.layout.tables import Index
 from dpframe.mechanisms.auto import RunnerUp
 from dpframe.mechanisms.base import Noise
@@ -42,7 +42,7 @@ class Output:
 class Piece:
     """Released integers with their noise. ``measure`` is -1 for rows alone, and the tally's place for bins."""
 
-    coordinate: Coordinate | BinCounts
+    coordinate: Coordinate | BinCounts | UnitWeights
     measure: int
     noise: Noise
     part: int

@@ -19,6 +19,7 @@ from dpframe.frames.bins import Tally
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Ask, Axis, Bounding, Measure
 from dpframe.frames.keys import KeyTable
+from dpframe.layout.layouts import UnitWeights
 from dpframe.layout.tables import Index
 from dpframe.mechanisms.base import Target, sqrt_up
 from dpframe.mechanisms.thresholds import KeySelection, Threshold
@@ -49,6 +50,8 @@ class Plan(Page, NearNames):
         How much of a unit counts; None when a row is the unit.
     threshold, selection : Threshold, KeySelection or None
         Which found groups are released.
+    rules : tuple of (str, float)
+        Of keys alone: the rules that were compared, and the size at which a group has even odds under each.
     event : Event
         What the release costs.
     policy : Policy
@@ -94,6 +97,7 @@ class Plan(Page, NearNames):
     top: int | None = None
     request: Request | None = field(default=None, compare=False, repr=False)
     complete: tuple[Axis, ...] = ()
+    rules: tuple[tuple[str, float], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def summed(self) -> bool:
@@ -106,13 +110,18 @@ class Plan(Page, NearNames):
         ``found`` are the groups that occur, for tallies when none are listed.
         """
         parts = (self.measures, self.tallies, self.by, self.keys, self.bounding, salt, found)
-        return Ask(*parts, self.complete)
+        weighed = any(isinstance(p, Piece) and isinstance(p.coordinate, UnitWeights) for p in self.pieces)
+        return Ask(*parts, self.complete, weighed)
 
     @property
     def charge(self) -> Charge:
         """What a session is asked to pay for."""
-        mechanisms = ", ".join(dict.fromkeys(p.mechanism for p in self.parts)) or "truncated geometric"
-        return Charge(self.event, self.describe(), mechanisms, self.policy, self, lambda: details(self))
+        return Charge(self.event, self.describe(), self.mechanisms, self.policy, self, lambda: details(self))
+
+    @property
+    def mechanisms(self) -> str:
+        """Everything that is drawn by, in words."""
+        return ", ".join(dict.fromkeys(p.mechanism for p in self.parts)) or "truncated geometric"
 
     @property
     def questions(self) -> list[Aggregate]:
@@ -158,7 +167,7 @@ class Plan(Page, NearNames):
     def mechanism(self) -> Any:
         """The registry name of the mechanism; one per output when they differ."""
         if not self.outputs:
-            return "truncated geometric"
+            return self.mechanisms
         return self._per_output(lambda o: self.parts[o.part].mechanism)
 
     @property

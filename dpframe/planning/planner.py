@@ -7,18 +7,17 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dpframe.accounting.conversion import pure_rho
 from dpframe.accounting.events import Event, compose
 from dpframe.accounting.policy import Policy
-from dpframe.errors import Arg, Call, InputError
+from dpframe.errors import Call, InputError
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import require
 from dpframe.layout.families import UNITS
 from dpframe.mechanisms.base import Target
-from dpframe.mechanisms.thresholds import KeySelection, per_key_delta
 from dpframe.planning.assembly import Draft
 from dpframe.planning.bounding import make_bounding, reach_of
 from dpframe.planning.candidates import add_sums
+from dpframe.planning.key_rules import best_rule
 from dpframe.planning.pieces import ChoicePiece, Output, Part, index_of
 from dpframe.planning.plan import Plan
 from dpframe.planning.request import (
@@ -103,7 +102,8 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
     if any(t.distinct for t in planner.tallies):
         require(source, "distinct", "n_unique")
     index = index_of(planner.outputs, types, alone=len(request.aggregates) == 1)
-    selection = None if request.aggregates else planner.select_keys(request.target)
+    if not request.aggregates:
+        planner.find_keys(request.target)
     outputs = tuple(sorted(planner.outputs, key=lambda o: names.index(o.name)))
     one = len(outputs) == 1 or (bool(outputs) and request.aggregates[0].pair)
     return Plan(
@@ -116,7 +116,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         keys=keys,
         bounding=bounding,
         threshold=planner.threshold,
-        selection=selection,
+        selection=planner.selection,
         event=NOTHING if keys and not keys.size else compose(tuple(planner.events)),
         policy=policy,
         columns=tuple(types.values()),
@@ -126,6 +126,7 @@ def make_plan(request: Request, source: Any, policy: Policy) -> Plan:
         top=request.top,
         request=asked,
         complete=complete_axes(read, planner.measures),
+        rules=planner.rules,
     )
 
 
@@ -180,21 +181,6 @@ class Planner(Draft):
         self.outputs += [Output(n, a, answer, part) for n, answer in zip(a.names, a.answers([layout]))]
         self.events.append(chooser.event)
 
-    def select_keys(self, target: Target) -> KeySelection:
-        """How keys alone are released; charged as an (eps, delta) event.
-
-        Privacy: a unit is in L0 groups, each of which has eps/L0 and its share of delta; under replace_one both the old
-        and the new keys of a unit may betray it: 2*L0 keys. Any k rows that come have half of it under
-        replace_one, and those that go the other half.
-        """
-        if target.eps is None or not target.delta:
-            raise InputError(
-                "keys() needs ", Arg("eps"), " and ", Arg("delta"), ".", hint=Call("keys", eps=1, delta=1e-6)
-            )
-        twice = 2 if self.policy.replace else 1
-        many = self.reach.groups * twice
-        self.events.append(Event(target.eps, target.delta, pure_rho(target.eps)))
-        if self.policy.contributions > 1:
-            each = target.eps / twice, per_key_delta(target.delta, twice)
-            return KeySelection.of_rows(*each, self.policy.contributions)
-        return KeySelection(target.eps / many, per_key_delta(target.delta, many))
+    def find_keys(self, target: Target) -> None:
+        """How keys alone are found: by the rule of :mod:`dpframe.planning.key_rules`."""
+        self.__dict__ |= best_rule(self, target).__dict__

@@ -103,7 +103,14 @@ def grouping(request: Request, column: Any) -> tuple[tuple[Column, ...], KeyTabl
             )
     if not request.target.delta and not request.aggregates:
         raise InputError(
-            "keys() needs ", Arg("eps"), " and ", Arg("delta"), ".", hint=Call("keys", eps=1, delta=1e-6)
+            "keys() needs ",
+            Arg("eps"),
+            " (or ",
+            Arg("rho"),
+            ") and ",
+            Arg("delta"),
+            ".",
+            hint=Call("keys", eps=1, delta=1e-6),
         )
     if not request.target.delta:
         first = request.by[0]

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dpframe.layout.layouts import BinCounts, Coordinate, Layout
+from dpframe.layout.layouts import Coordinate, Layout
 from dpframe.mechanisms.joint import Joint
 from dpframe.mechanisms.row import Block
 
@@ -101,7 +101,7 @@ def seated(layout: Layout, *, missing: bool, alone: bool = False) -> Seat | None
     return Seat(layout, Block(layout.row, free, missing and not alone), weights)
 
 
-def _of_all_rows(c: Coordinate | BinCounts) -> Coordinate:
+def _of_all_rows(c: object) -> Coordinate:
     """The same integer of a column that is never missing, by the number of all rows."""
     assert isinstance(c, Coordinate)
     return replace(c, a=c.a + c.b, b=0)

@@ -162,7 +162,7 @@ class Release(Released, Page, NearNames, Generic[V]):
             "grouped_by": [str(c.name) for c in plan.by] or None,
             "groups": None if plan.keys is None else plan.keys.size,
             "bounding": None if plan.bounding is None else bounding_text(plan),
-            "threshold": None if plan.threshold is None else _threshold_fact(plan),
+            "threshold": _threshold_fact(plan),
             "missing": "; ".join(plan.missing) or None,
             "outputs": {o.name: self._fact(o) for o in plan.outputs},
             "ledger_head": self.head,
@@ -339,10 +339,31 @@ def table_bytes(table: pl.DataFrame, path: str, facts: str | None = None) -> byt
     return content.getvalue()
 
 
-def _threshold_fact(plan: Plan) -> dict[str, Any]:
-    t = plan.threshold
-    assert t is not None
-    return {"least": t.size, "counted": t.counted, "delta": show(t.delta), "draws": len(t.coordinates)}
+def _threshold_fact(plan: Plan) -> dict[str, Any] | None:
+    """Which found groups are told: by a threshold, or by the rule of keys alone."""
+    t, s = plan.threshold, plan.selection
+    rule = {} if plan.outputs else {"rule": plan.mechanism}
+    if s is not None:
+        return {
+            "even_odds": s.size,
+            "counted": plan.policy.unit_name,
+            "delta": show(plan.event.delta),
+            **rule,
+        }
+    if t is None:
+        return None
+    fact = {
+        "least": t.size,
+        "counted": t.counted,
+        "delta": show(t.delta),
+        "draws": len(t.coordinates),
+        **rule,
+    }
+    return (
+        fact
+        if t.filled is None
+        else {**fact, "weights": f"1/sqrt(groups of the {t.counted})", "filled": t.filled}
+    )
 
 
 def _writable(frame: Any) -> Any:

@@ -284,7 +284,10 @@ def _missing_groups(plan: Plan) -> str:
         size, what = float(plan.selection.size), plan.policy.counted
     else:
         return ""
-    return f"groups with fewer than about {size:,.4g} {'rows' if what == 'row' else what} are mostly missing"
+    things = "rows" if what == "row" else what
+    if plan.threshold is not None and plan.threshold.filled is not None:
+        things += f" (each of them in {plan.threshold.filled:,} groups; fewer where they are in fewer)"
+    return f"groups with fewer than about {size:,.4g} {things} are mostly missing"
 
 
 def _error(margin: float | None, of: str, *, limited: bool) -> str:

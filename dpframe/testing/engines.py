@@ -83,7 +83,7 @@ class Conforms:
     bounded : int
         Of these, frames that were asked for units.
     statistics : dict of str -> int
-        How often each was asked.
+        How often each was asked, "keys" (by the weights of units) among them.
     complete : int
         Of these, frames of which incomplete rows were left out.
     """
@@ -157,7 +157,7 @@ def check_engine(
             raise AssertionError(f"frame {i} of seed {seed}: {plan.describe()} is not of the complete rows")
         bounded += many * (plan.bounding is not None)
         complete += many * bool(plan.complete)
-        statistics.update(many * [o.question.verb for o in plan.outputs])
+        statistics.update(many * ([o.question.verb for o in plan.outputs] or ["keys"]))
         if i == 0 and "units" not in lacks:
             _check_choice(make)
     return Conforms(frames, bounded, dict(statistics), complete)
@@ -191,8 +191,11 @@ def same(a: Counts, b: Counts) -> bool:
         pairs += [(s.groups, t.groups), (s.bins, t.bins), (s.rows, t.rows)]
     if (a.units is None) != (b.units is None) or (a.found is None) != (b.found is None):
         return False
-    if a.units is not None and b.units is not None:
-        pairs.append((a.units, b.units))
+    if (a.weights is None) != (b.weights is None):
+        return False
+    pairs += [
+        (x, y) for x, y in ((a.units, b.units), (a.weights, b.weights)) if x is not None and y is not None
+    ]
     if a.found is not None and not a.found.equals(b.found):
         return False
     return all(np.array_equal(x, y) for x, y in pairs)
@@ -243,6 +246,7 @@ def _question(rng: random.Random, lacks: Collection[str], many: int | None) -> Q
     delta = {} if listed else {"delta": 1e-3}
     complete = rng.random() < 0.4
     salt = rng.getrandbits(64)
+    weighed = unit is not None and not listed and rng.random() < 0.4
 
     def ask(frame: Any, *, by_hand: bool = False) -> tuple[Plan, Counts]:
         session = dp.Session(eps=10**9, delta=0.5, unit=unit)
@@ -251,7 +255,10 @@ def _question(rng: random.Random, lacks: Collection[str], many: int | None) -> Q
             plans = dp.frame(frame).plan
             questions = [a.alias(f"a{i}") for i, a in enumerate(asked)]
             grouped: Any = plans.groupby(*by, keys=keys) if by else plans
-            plan = grouped.agg(*questions, eps=1, complete_cases=complete, **delta, **limits).plan
+            if weighed:  # at rho units are weighed, whatever their limit is
+                plan = plans.groupby(*by, max_groups=limits["max_groups"]).keys(rho=1, delta=1e-3).plan
+            else:
+                plan = grouped.agg(*questions, eps=1, complete_cases=complete, **delta, **limits).plan
         if by_hand:
             frame, plan = _complete_rows(frame, plan), replace(plan, complete=())
         source: Source = dp.frame(frame)._source

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.frames.contract import ROW_STEPS, Ask, Counts, Measure, Source
+from dpframe.frames.contract import ROW_STEPS, Ask, Counts, Measure, Source, unit_weight
 
 Key = tuple[Hashable, ...]
 
@@ -23,7 +23,7 @@ def shared_out(source: Source, ask: Ask) -> Counts | None:
     assert bounding is not None
     units = tuple(source.column(u) for u in bounding.unit)
     raw = source.aggregate(
-        replace(ask, by=(*units, *ask.by), keys=None, bounding=None, tallies=(), found=None)
+        replace(ask, by=(*units, *ask.by), keys=None, bounding=None, tallies=(), found=None, weighed=False)
     )
     listed = _listed(ask)
     of_unit: dict[Key, dict[Key, int]] = defaultdict(dict)
@@ -35,9 +35,11 @@ def shared_out(source: Source, ask: Ask) -> Counts | None:
         return None
     width = 2 + sum(1 + len(m.products) for m in ask.measures)
     sums: dict[Key, list[int]] = {key: [0] * width for key in listed or ()}
+    weights: dict[Key, int] = defaultdict(int)
     for pairs in of_unit.values():
         rows = {key: min(int(raw.rows[i]), bounding.rows) for key, i in pairs.items()}
         for key, i in pairs.items():
+            weights[key] += unit_weight(len(pairs))
             counted = _pair(raw, i, ask.measures, rows[key], sum(rows.values()), ask)
             sums[key] = [a + b for a, b in zip(sums.setdefault(key, [0] * width), counted)]
     found = raw.found[:, len(units) :]
@@ -48,7 +50,8 @@ def shared_out(source: Source, ask: Ask) -> Counts | None:
     for m in ask.measures:
         present.append(next(columns))
         added.append(tuple(next(columns) for _ in m.products))
-    return Counts(n, tuple(present), tuple(added), many)
+    weighed = np.array([weights[k] for k in keys], dtype=np.int64) if ask.weighed else None
+    return Counts(n, tuple(present), tuple(added), many, weights=weighed)
 
 
 def _pair(raw: Counts, i: int, measures: tuple[Measure, ...], n: int, everything: int, ask: Ask) -> list[int]:

@@ -6,6 +6,7 @@ from planted.complete_faults import COMPLETE_FAULTS
 from planted.fault import LEDGER, SESSION, Fault
 from planted.frame_faults import FRAME_FAULTS
 from planted.interval_faults import INTERVAL_FAULTS
+from planted.key_faults import KEY_FAULTS
 from planted.limit_faults import LIMIT_FAULTS
 from planted.noise_faults import NOISE_FAULTS
 from planted.row_faults import ROW_FAULTS
@@ -16,6 +17,7 @@ FAULTS = (
     *COMPLETE_FAULTS,
     *FRAME_FAULTS,
     *INTERVAL_FAULTS,
+    *KEY_FAULTS,
     *LIMIT_FAULTS,
     *ROW_FAULTS,
     *TOGETHER_FAULTS,

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="the benchmarks are in the repository only")
 
 
@@ -108,3 +108,20 @@ def test_every_peer_says_what_is_installed_and_answers_what_it_can(load):
         source = (FOLDER / "peers" / f"{peer}.py").read_text()
         asked = [q for q in questions if f"\ndef {q}(" in source]
         assert asked == [q for q in questions if peer != "diffprivlib" or q not in ("unknown_keys", "units")]
+
+
+def test_keys_are_told_in_expectation_as_often_as_the_rules_promise(load, quiet):
+    """At least .98 of what was computed elsewhere for people made by the same law."""
+    keys = load("keys")
+    frame = keys.people()
+    assert frame["person"].n_unique() == 50_000
+    assert 7 <= frame.group_by("person").len()["len"].median() <= 8
+    for limit, rule, promised in (
+        (1, "truncated geometric", 310),
+        (4, "weighted gaussian", 345),
+        (50, "weighted gaussian", 516),
+    ):
+        taken, told, geometric = keys.told(frame, limit)
+        assert taken == rule
+        assert told >= 0.98 * promised
+        assert told >= geometric

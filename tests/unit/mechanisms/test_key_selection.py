@@ -11,11 +11,11 @@ import mpmath
 import numpy as np
 import polars as pl
 import pytest
-from conftest import as_kind
 from scipy import stats as laws
 from threshold_tools import union
 
 import dpframe as dp
+from conftest import as_kind
 from dpframe.mechanisms.thresholds import KeySelection, per_key_delta
 
 RELATIONS = ("add_remove", "replace_one")
@@ -47,6 +47,7 @@ def selection_of(relation="add_remove", unit=None, eps=1, delta=1e-6, **limits):
         return LONE.dp.plan.groupby("k", **limits).keys(eps=eps, delta=delta).plan
 
 
+@pytest.mark.usefixtures("only_geometric")
 @pytest.mark.parametrize(("eps", "groups"), REFERENCE)
 def test_keys_are_selected_with_the_optimal_probabilities(eps, groups):
     n50, n99, certain, keep = REFERENCE[eps, groups]
@@ -99,6 +100,7 @@ def test_the_drawn_probabilities_satisfy_both_inequalities_exactly(eps, delta):
     assert 1 - table[-1] <= Fraction(1, 2**100)
 
 
+@pytest.mark.usefixtures("only_geometric")
 @pytest.mark.parametrize(("relation", "groups"), [(r, g) for r in RELATIONS for g in (1, 4)])
 def test_keys_of_a_unit_share_eps_and_delta(relation, groups):
     """L0 keys of a unit, 2*L0 when a unit becomes another: basic composition gives back the whole."""

@@ -190,6 +190,7 @@ def test_a_bound_covers_every_size_in_between(monkeypatch):
 # ---- keys alone ----
 
 
+@pytest.mark.usefixtures("only_geometric")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("eps", [Fraction(1, 2), Fraction(1), Fraction(6), Fraction(60)])
 @pytest.mark.parametrize("k", MANY)
@@ -214,6 +215,7 @@ def test_keys_of_k_rows_cost_what_is_charged(k, eps, relation):
     assert plan.selection.odds(0) == 0
 
 
+@pytest.mark.usefixtures("only_geometric")
 def test_keys_that_no_table_holds_are_refused_before_the_charge():
     with dp.Session(eps=1, delta=1e-3, contributions=10**6) as s:
         with pytest.raises(
