@@ -1,7 +1,7 @@
 """Speed and memory of dpframe beside the plain query.
 
     python benchmarks/run.py               everything (about five minutes)
-    python benchmarks/run.py polars calls  some of: polars pandas others memory keys units calls sampler import
+    python benchmarks/run.py polars calls  some of: polars pandas others memory keys units calls sampler row import
 
 Prints a markdown table; exits with 1 when a target is missed.
 """
@@ -152,6 +152,49 @@ def sampler() -> Iterator[Row]:
         yield Row("sampler", f"{law}, scales 1 to 1e13", speeds[slowest], "M/s", limit, least=True, note=note)
 
 
+def row() -> Iterator[Row]:
+    """One draw for a row: draws a second on one core, and 1 M groups beside a draw for every part."""
+    import numpy as np
+    import polars as pl
+
+    import dpframe as dp
+    from dpframe.mechanisms.base import Target
+    from dpframe.mechanisms.row import Block, calibrate
+
+    for what, means, missing in (("n and 5 means", 5, False), ("n and 3 means that may be missing", 3, True)):
+        law = calibrate((Block(1 << 30, 1, missing),) * means, Target(Fraction(1)))
+        law.draw(1000)
+        speed = 0.3 / min(cpu(lambda law=law: law.draw(300_000)) for _ in range(3))
+        yield Row("row", f"one draw of {what}, 2**30 steps, one core", speed, "M/s", 0.3, least=True)
+    keys = dp.public(pl.Series("k", np.arange(1_000_000)))
+    df = pl.DataFrame({"k": np.arange(1_000_000), "x": np.ones(1_000_000), "y": np.ones(1_000_000)})
+
+    def ask(law: str) -> None:
+        with dp.Session(eps=10):
+            df.dp.groupby("k", keys=keys).dp_agg(
+                n=dp.count(),
+                x=dp.clip_mean("x", bounds=(0, 100)),
+                y=dp.clip_mean("y", bounds=(0, 100)),
+                eps=1,
+                mechanism=law,
+            )
+
+    spent: dict[str, list[float]] = {"row": [], "laplace": []}
+    for _ in range(3):
+        for law in spent:
+            spent[law].append(cpu(lambda law=law: ask(law)))
+    one, apart = (min(times) for times in spent.values())
+    note = f"{one:.2f} s / {apart:.2f} s CPU"
+    yield Row(
+        "row",
+        "n and 2 means of 1 M groups, one draw / a draw for every part, CPU",
+        one / apart,
+        "×",
+        1.2,
+        note=note,
+    )
+
+
 def imports() -> Iterator[Row]:
     """What ``import dpframe`` adds to importing pandas and Polars."""
     command = (
@@ -204,6 +247,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Row]]] = {
     "units": units,
     "calls": calls,
     "sampler": sampler,
+    "row": row,
     "import": imports,
 }
 

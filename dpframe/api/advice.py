@@ -38,8 +38,8 @@ from dpframe.statistics import sum_mean as sums
 from dpframe.statistics import vectors
 
 QUESTIONS = ("count", "sum", "mean", "vector")
-PURE = ("laplace", "staircase")
-GAUSSIAN = ("gaussian", "discrete_gaussian")
+PURE = ("laplace", "staircase", "row")
+GAUSSIAN = ("gaussian", "discrete_gaussian", "auto")  # auto: where it makes one Gaussian draw for a row
 _TABLE: dict[str, Any] = {
     "mechanism": pl.String,
     "accountant": pl.String,
@@ -284,7 +284,8 @@ def _options(whole: Plan, budget: Budget, name: str, releases: int, loss: Loss) 
     for mechanism in (*PURE, *GAUSSIAN, *(m for m in AUTO if m not in (*PURE, *GAUSSIAN)), *MIXTURES):
         for target in _targets(mechanism, budget, releases):
             found = _largest(whole, budget, mechanism, target, releases)
-            if found is not None:
+            drawn = found is not None and any(p.draw is not None for p in found.parts)
+            if found is not None and (mechanism != "auto" or drawn):
                 yield Option(mechanism, name, budget, found.target, found, _noise(found, loss))
 
 
@@ -302,7 +303,7 @@ def _targets(mechanism: str, budget: Budget, releases: int) -> Iterator[Target]:
         return
     if mechanism in PURE:
         yield Target(_digits(eps))
-    elif mechanism != "discrete_gaussian" and calls:
+    elif mechanism not in ("discrete_gaussian", "auto") and calls:
         yield Target(_digits(eps), _digits(calls))
 
 
@@ -355,6 +356,9 @@ def _reasons(best: Option, options: list[Option], releases: int) -> Iterator[str
         yield "The guarantee is pure: laws and accountants without delta serve, and only they."
     if releases == 1:
         yield "One release: nothing is added up."
+    if any(p.draw is not None for p in best.plan.parts):
+        found = "" if best.mechanism == "auto" else "; mechanism='auto' finds it, too"
+        yield f"One draw covers what a row adds to all that is asked, instead of a part of the budget for each{found}."
     l1, l2 = best.plan.sensitivity(best.plan.outputs[0])
     fused = best.plan.parts[best.plan.outputs[0].part].fused
     if l1 * fused > l2 * math.sqrt(fused) * 1.001:
