@@ -10,6 +10,7 @@ from typing import Any
 from dpframe.accounting.events import Cost
 from dpframe.accounting.forecast import Forecast
 from dpframe.base.html import Page
+from dpframe.mechanisms import registry
 from dpframe.planning.memory import memory_text
 from dpframe.planning.pieces import Output
 from dpframe.planning.plan import Plan, bounding_text
@@ -72,7 +73,8 @@ def explain(
     if plan.bounding is not None:
         more = ["more is scaled down"] if plan.measures or not plan.tallies else []
         more += ["of more, rows are kept by salted hash for what is counted by bins"] if plan.tallies else []
-        more += ["groups are chosen by salted hash"] if plan.ask(0).chosen or not _together(plan) else []
+        if plan.grouped and (plan.ask(0).chosen or plan.bounding.total is None):
+            more.append("groups are chosen by salted hash")
         lines.append(Line(0, "bounds", f"{bounding_text(plan)}; {', '.join(more)}"))
         lines += _limits(plan)
     elif plan.policy.contributions > 1:
@@ -103,18 +105,33 @@ def explain(
     return Explanation(plan.describe(), lines, forecast)
 
 
-def _together(plan: Plan) -> bool:
-    return plan.bounding is not None and plan.bounding.total is not None
-
-
 def _limits(plan: Plan) -> list[Line]:
-    """What a limit over all groups may cut, and what each of the limits costs in noise."""
-    b, unit = plan.bounding, plan.policy.unit_name
-    if b is None or b.groups is None or b.total is None:
+    """Of each limit on a unit what it may cut, and what it costs in noise."""
+    b, unit, lines = plan.bounding, plan.policy.unit_name, []
+    if b is None:
         return []
-    cut = f"a {unit} with more than {b.total} rows in these groups counts for {b.total}, shared out in proportion"
-    costs = f"noise for {b.total} rows; without max_rows for {b.rows * b.groups:,} ({b.groups} × {b.rows})"
-    return [Line(0, "max_rows", f"{cut}; {costs}")]
+    if b.total is not None:
+        cut = f"a {unit} with more than {b.total} rows in these groups counts for {b.total}, shared out in proportion"
+        costs = f"noise for {b.total} rows; without max_rows for {b.rows * (b.groups or 1):,} ({b.groups} × {b.rows})"
+        lines.append(Line(0, "max_rows", f"{cut}; {costs}"))
+    if b.rows != b.total and not all(p.layout.kind == "units" for p in plan.parts):
+        name, where = ("max_rows", "") if b.groups is None else ("rows/group", " in a group")
+        lines.append(Line(0, name, f"a {unit} with more{where} counts for {_rows(b.rows)}; noise × {b.rows}"))
+    if b.groups is not None and (plan.keys is None or plan.keys.size > b.groups):
+        cut = f"a {unit} in more groups counts in {b.groups} of them"
+        lines.append(Line(0, "max_groups", cut if b.total else f"{cut}; noise × {_across(plan, b.groups)}"))
+    return lines
+
+
+def _rows(n: int) -> str:
+    return f"{n} row{'s' * (n != 1)}"
+
+
+def _across(plan: Plan, groups: int) -> str:
+    """By how much noise grows with the groups of a unit: their root where it is calibrated to squares."""
+    known = set(registry.names())
+    squares = [p.mechanism in known and registry.mechanism(p.mechanism).norm == "L2" for p in plan.parts]
+    return f"{groups**0.5:.3g}" if squares and all(squares) else str(groups)
 
 
 def _parts(plan: Plan) -> str:
