@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from chance import likely_hits, most_hits
 from threshold_tools import appears, questions, thresholded
 
 import dpframe as dp
@@ -232,3 +233,19 @@ def test_half_odds_of_keys_are_those_of_one_unit_times_the_rows():
         found = KeySelection.of_rows(Fraction(1), 1e-6, k)
         assert found.size == math.ceil(k * math.log1p((math.e - 1) / 2e-6))
         assert found.odds(k) == pytest.approx(1e-6, rel=1e-6)
+
+
+@pytest.mark.parametrize("split", [(1,) * 6, (6,), (4, 2)], ids=str)
+def test_of_sets_of_six_lone_rows_no_more_are_betrayed_than_delta_allows(split, quiet):
+    """20,000 sets of six rows with keys of their own, shared out alike; those with a key that appears are binomial."""
+    sets, delta = 20_000, 0.01
+    sizes = np.tile(split, sets)
+    frame = pl.DataFrame({"k": np.repeat(np.arange(len(sizes)), sizes)})
+    with dp.Session(eps=10**6, delta=0.5, contributions=6):
+        bound = frame.dp.plan.groupby("k").count(eps=1, delta=delta, mechanism="laplace")
+        shown = bound.release().value["k"].to_numpy()
+    betrayed = len(np.unique(shown // len(split)))
+    by_law = 1 - math.prod(1 - appears(bound.plan, j)[0] for j in split)
+    assert by_law <= delta
+    assert betrayed <= most_hits(sets, delta)
+    assert betrayed in likely_hits(sets, by_law)
