@@ -105,7 +105,7 @@ def _show(args: argparse.Namespace) -> int:
 
 def _answer(args: argparse.Namespace) -> int:
     from dpframe.ledger.book import Ledger
-    from dpframe.release.release import table_bytes
+    from dpframe.release.files import table_bytes
 
     ledger = Ledger(args.path, anchor=args.anchor)
     found = ledger.answer(args.request, scope=args.scope)
@@ -130,7 +130,7 @@ def _verify(args: argparse.Namespace) -> int:
 def _export(args: argparse.Namespace) -> int:
     from dpframe.base.files import writable, write_atomic
     from dpframe.ledger.book import Ledger
-    from dpframe.release.release import table_bytes
+    from dpframe.release.files import table_bytes
 
     ledger = Ledger(args.path, anchor=args.anchor)
     table = ledger.export()

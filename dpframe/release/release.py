@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-import io
-import json
 import os
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import polars.selectors as cs
 
 from dpframe._version import __version__
 from dpframe.accounting.events import Cost
-from dpframe.base.files import writable, write_together
+from dpframe.base.files import writable
 from dpframe.base.html import Page
 from dpframe.base.released import Released
 from dpframe.base.wrong_calls import checked
@@ -25,6 +22,8 @@ from dpframe.mechanisms.base import Ints
 from dpframe.planning.pieces import Output
 from dpframe.planning.plan import Plan, bounding_text
 from dpframe.release.answers import FloatAnswer, IntAnswer, PairAnswer, level_of
+from dpframe.release.empty import holding_nothing, least_count
+from dpframe.release.files import holdable, write_facts
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # for type checkers alone: it need not be installed
@@ -146,6 +145,38 @@ class Release(Released, Page, NearNames, Generic[V]):
             return (low, high)
         return self._frame(ends)
 
+    @checked(example="s.last.empty_looking()")
+    def empty_looking(self, level: float = 0.95) -> Any:
+        """The listed keys whose count may well be 0: its interval at ``level`` holds 0. Mistyped keys are among them.
+
+        A key without rows is missed with probability 1 - ``level`` at most; small groups are there, too. Of several counts
+        the one with the least margin is read, of rows or units before that of a column.
+
+        Returns
+        -------
+        frame with the grouping columns, in the order of ``keys``
+
+        Raises
+        ------
+        InputError
+            Where keys were not listed, or nothing was counted.
+
+        Notes
+        -----
+        Privacy: post-processing of what was released; it costs nothing.
+
+        Examples
+        --------
+        >>> import dpframe as dp, polars as pl
+        >>> df = pl.DataFrame({"city": ["Ghent"] * 500})
+        >>> with dp.Session(eps=1e6) as s:
+        ...     n = df.dp.groupby("city", keys=["Ghent", "Gent"]).count(eps=1e6)
+        >>> s.last.empty_looking()["city"].to_list()
+        ['Gent']
+        """
+        low, _ = self._ends(least_count(self._plan), level_of(level))
+        return self._keys.take(holding_nothing(low)).frame({})
+
     @property
     def facts(self) -> dict[str, Any]:
         """Everything a reader needs to recompute scale and margin; public, JSON-ready."""
@@ -199,7 +230,7 @@ class Release(Released, Page, NearNames, Generic[V]):
         """
         value = pl.DataFrame(self._columns) if self._scalar else self.value
         try:
-            table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(_writable(value))
+            table = value if isinstance(value, pl.DataFrame) else pl.from_pandas(holdable(value))
         except UnicodeError:
             raise InputError(
                 "A key of this release is not valid Unicode, and no file can hold it.",
@@ -317,28 +348,6 @@ class Release(Released, Page, NearNames, Generic[V]):
         return f"<dpframe release{name}: {self._plan.describe()}, {self._paid}{head}{again}>\n{self.value!r}"
 
 
-def write_facts(path: str, table: pl.DataFrame, facts: dict[str, Any]) -> None:
-    """A table as the parquet or CSV file ``path``, its facts beside it: both, or neither."""
-    text = json.dumps(facts, indent=2)
-    write_together({f"{path}.json": f"{text}\n".encode(), path: table_bytes(table, path, text)})
-
-
-def table_bytes(table: pl.DataFrame, path: str, facts: str | None = None) -> bytes:
-    """A table as the parquet or CSV file ``path``; the same table and facts give the same bytes."""
-    content = io.BytesIO()
-    if path.endswith(".parquet"):
-        table.write_parquet(content, metadata=None if facts is None else {"dpframe": facts})
-    else:
-        try:
-            table.with_columns(cs.duration().dt.to_string("iso")).write_csv(content)
-        except pl.exceptions.PanicException:  # of an instant beyond its calendar
-            raise InputError(
-                "A key of this release lies beyond the years that text can say (about 262,000).",
-                hint="a .parquet file",
-            ) from None
-    return content.getvalue()
-
-
 def _threshold_fact(plan: Plan) -> dict[str, Any] | None:
     """Which found groups are told: by a threshold, or by the rule of keys alone."""
     t, s = plan.threshold, plan.selection
@@ -364,18 +373,6 @@ def _threshold_fact(plan: Plan) -> dict[str, Any] | None:
         if t.filled is None
         else {**fact, "weights": f"1/sqrt(groups of the {t.counted})", "filled": t.filled}
     )
-
-
-def _writable(frame: Any) -> Any:
-    """pandas columns that no file format holds (intervals, periods, mixed objects) as text."""
-    import pandas as pd
-
-    out = frame.copy(deep=False)
-    for name in out.columns:
-        dtype = out[name].dtype
-        if isinstance(dtype, pd.IntervalDtype | pd.PeriodDtype) or pd.api.types.is_object_dtype(dtype):
-            out[name] = out[name].map(lambda v: None if pd.isna(v) else str(v)).astype("string")
-    return out
 
 
 def rounded(value: npt.NDArray[Any], decimals: int) -> npt.NDArray[Any]:

@@ -12,7 +12,7 @@ import polars as pl
 from dpframe.base.files import writable
 from dpframe.base.wrong_calls import checked
 from dpframe.errors import NearNames
-from dpframe.release.release import write_facts
+from dpframe.release.files import write_facts
 
 
 @dataclass(frozen=True, slots=True)
