@@ -37,7 +37,7 @@ FRAME_FAULTS = (
         FILES,
     ),
     Fault(
-        "strict sessions look at no file that is typed as a URI",
+        "a file that is typed as a URI is taken for a remote one",
         "engine/polars_scans.py",
         '    if address.scheme == "file":',
         "    if False:",

@@ -125,7 +125,8 @@ def test_filters_on_folders_still_save_reading(tmp_path):
 def test_strict_sessions_take_filters_over_files_that_lie(tmp_path):
     place = _liar("int", tmp_path / "f.parquet")
     with dp.Session(eps=10**9, strict=True):
-        for frame in (pl.scan_parquet(place), pl.scan_pyarrow_dataset(ds.dataset(place))):
+        for scan in ("scan", "uri", "silent", "dataset"):
+            frame = SCANS[scan](place)
             assert frame.filter(pl.col("x") > 60).dp.count(eps=10**6) == N - 61
 
 
