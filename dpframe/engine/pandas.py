@@ -17,6 +17,7 @@ from dpframe.engine.pandas_cells import (
     key_columns,
     key_series,
     presence,
+    takeable,
     to_polars,
 )
 from dpframe.engine.polars_query import Query, code_rows, complete_rows, key_form
@@ -135,6 +136,9 @@ class PandasSource(Held):
         edges = np.searchsorted(found["code"].to_numpy(), np.arange(ask.keys.size + 1))
         where = found["row"].to_numpy()
         frame = self._frame.copy()  # parts must not follow later changes in place
+        for i, t in enumerate(frame.dtypes):
+            if isinstance(t, pd.ArrowDtype):
+                frame.isetitem(i, takeable(frame.iloc[:, i]))
         return [
             (lambda low=low, high=high: PandasSource(frame.iloc[where[low:high]]))  # type: ignore[misc]
             for low, high in pairwise(edges)

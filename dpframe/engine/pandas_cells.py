@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpframe.engine.arrow import from_arrow, in_seconds, ticks
 from dpframe.engine.bare import counted
@@ -94,6 +95,28 @@ def to_polars(s: pd.Series[Any]) -> pl.Series:
         return from_arrow(pa.array(s, from_pandas=True))
     except (UnicodeError, pa.ArrowException):
         return _texts(s, None)
+
+
+_TAKEN = (
+    (pa.types.is_string_view, lambda cells: cells.cast(pa.large_string())),
+    (pa.types.is_binary_view, lambda cells: cells.cast(pa.large_binary())),
+    (pa.types.is_run_end_encoded, pc.run_end_decode),
+)
+
+
+def takeable(s: pd.Series[Any]) -> pd.Series[Any]:
+    """The same cells in a type of which rows can be taken; Arrow has types of which none can, but of an empty column."""
+    if not isinstance(s.dtype, pd.ArrowDtype):
+        return s
+    try:
+        s.iloc[:1].take([])
+    except pa.ArrowException:
+        cells = pa.array(s)
+        made = next((f(cells) for known, f in _TAKEN if known(cells.type)), None)
+        if made is None:
+            return pd.Series([None, *cells.to_pylist()], dtype=object)[1:].set_axis(s.index)
+        return pd.Series(pd.arrays.ArrowExtensionArray(made), index=s.index)
+    return s
 
 
 def _texts(s: pd.Series[Any], listed: KeyColumn | None) -> pl.Series:
