@@ -95,7 +95,7 @@ def priced(plan: Plan, bound: BoundPlan | None, eps: Any, rho: Any, rows: Any, r
 
 def error_of(plan: Plan, output: Output, rows: float | None) -> float:
     """The error of an output of a plan, or InputError where it depends on a number of rows that is not known."""
-    error = output.answer.error(plan.laws, rows)
+    error = output.error(plan.laws, rows)
     if error is None:
         raise InputError(
             f"The error of {output.name!r} depends on how many rows there are.",

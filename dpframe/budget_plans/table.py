@@ -50,7 +50,7 @@ def table_rows(name: str, plan: Plan, rows: Fraction | None, decided: bool) -> l
         return [(name, plan.describe(), None, None, plan.mechanism, None, *cost, None, decided)]
     out: list[tuple[Any, ...]] = []
     for o in plan.outputs:
-        error = o.answer.error(plan.laws, None if rows is None else float(rows))
+        error = o.error(plan.laws, None if rows is None else float(rows))
         out.append((name, *_asked(plan, o), *cost, error, decided))
         cost = (None, None, None)
     return out

@@ -58,7 +58,7 @@ def shown(value: Any) -> str:
 
 
 def _margin(r: Release, o: Any) -> str:
-    fixed = o.answer.error(r.plan.laws, None)
+    fixed = o.error(r.plan.laws, None)
     if not o.answer.ranged:
-        return f"{fixed:,.6g}, of {o.answer.margin_of}"
+        return f"{fixed:,.6g}, of {o.margin_of}"
     return "differs from row to row: .interval(0.95)" if fixed is None else f"{fixed:,.6g} (95 %)"

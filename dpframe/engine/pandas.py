@@ -138,7 +138,7 @@ class PandasSource(Held):
         frame = self._frame.copy()  # parts must not follow later changes in place
         for i, t in enumerate(frame.dtypes):
             if isinstance(t, pd.ArrowDtype):
-                frame.isetitem(i, takeable(frame.iloc[:, i]))
+                frame.isetitem(i, takeable(frame.iloc[:, i]).array)
         return [
             (lambda low=low, high=high: PandasSource(frame.iloc[where[low:high]]))  # type: ignore[misc]
             for low, high in pairwise(edges)

@@ -35,11 +35,11 @@ def solve_error(request: Request, source: Any, policy: Policy, error: float, row
         return bool(max(values) <= error)
 
     most = plan_at(Fraction(10) ** 9)
-    if not meets(Fraction(10) ** 9) and any(o.answer.cases(most.laws, rows or 1) for o in most.outputs):
+    if not meets(Fraction(10) ** 9) and any(o.cases(most.laws, rows or 1) for o in most.outputs):
         raise InputError(
             Arg("error", Code(f"{error:g}")),
             " can't be met with any eps: it is a promise for all data, and the worst that the bounds allow are off by"
-            f" up to {max(o.answer.error(most.laws, rows) or 0 for o in most.outputs):g} at every price.",
+            f" up to {max(o.error(most.laws, rows) or 0 for o in most.outputs):g} at every price.",
             hint=(Arg("eps", 1), ", whose explain() names the error of better data"),
         )
     return plan_at(least_meeting(meets, f"error={error}"))

@@ -231,10 +231,10 @@ def _shared(plan: Plan, o: Output, noises: int) -> str:
 
 
 def _error(plan: Plan, o: Output, rows: float | None, relative_to: float | None) -> str:
-    fixed = o.answer.error(plan.laws, None)
+    fixed = o.error(plan.laws, None)
     sizes: tuple[float, ...] = (rows,) if rows else ROWS
-    sized = [o.answer.error(plan.laws, n) for n in sizes]
-    about = "" if o.answer.ranged else f", of {o.answer.margin_of}"
+    sized = [o.error(plan.laws, n) for n in sizes]
+    about = "" if o.answer.ranged else f", of {o.margin_of}"
 
     def margin(x: float | None) -> str:
         return _margin(x, relative_to) if o.answer.ranged else _n(x)
@@ -243,7 +243,7 @@ def _error(plan: Plan, o: Output, rows: float | None, relative_to: float | None)
         each = [f"{margin(x)} at {n:,.0f} rows" for n, x in zip(sizes, errors)]
         return ", ".join(each) + (" a group" if plan.grouped else "")
 
-    cases = [o.answer.cases(plan.laws, n) for n in sizes]
+    cases = [o.cases(plan.laws, n) for n in sizes]
     same = fixed is not None and sized[0] == fixed
     worst = margin(sized[0]) if same or sized[0] == math.inf else at_sizes(sized)
     better = [f"; of {case[0][0]}: {at_sizes([x for _, x in case])}" for case in zip(*cases)]

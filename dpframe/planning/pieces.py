@@ -15,7 +15,7 @@ from dpframe.accounting.events import Event
 from dpframe.errors import Call, InputError
 from dpframe.frames.columns import Column
 from dpframe.frames.contract import Counts, Ints
-from dpframe.layout.answers import Answer
+from dpframe.layout.answers import Answer, Laws
 from dpframe.layout.layouts import BinCounts, Coordinate, Layout, UnitWeights
 from dpframe.layout.tables import Index
 from dpframe.mechanisms.auto import RunnerUp
@@ -36,6 +36,28 @@ class Output:
     @property
     def integer(self) -> bool:
         return self.answer.integer
+
+    @property
+    def _rounding(self) -> float:
+        """How far rounding moves the answer at most: half a unit of the last digit that is kept."""
+        kept = self.question.round
+        return 0.0 if kept is None or (self.integer and kept >= 0) else 10.0**-kept / 2
+
+    def error(self, laws: Laws, rows: float | None, level: float = 0.95) -> float | None:
+        """How far what is released is off at most with ``level``: by its noise, and by being rounded; None if it needs
+        ``rows``. What is said of a chosen value's rank is said before it is rounded (``margin_of``)."""
+        error = self.answer.error(laws, rows, level)
+        return error + self._rounding if error is not None and self.answer.ranged else error
+
+    def cases(self, laws: Laws, rows: float, level: float = 0.95) -> tuple[tuple[str, float], ...]:
+        """As :meth:`error`, for data that are better than the worst."""
+        return tuple((of, error + self._rounding) for of, error in self.answer.cases(laws, rows, level))
+
+    @property
+    def margin_of(self) -> str:
+        """What the margin is a margin of."""
+        of = self.answer.margin_of
+        return of if self.answer.ranged or not self._rounding else f"{of}, before the answer was rounded"
 
 
 @dataclass(frozen=True, slots=True)

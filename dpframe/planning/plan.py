@@ -131,12 +131,17 @@ class Plan(Page, NearNames):
     @property
     def missing(self) -> list[str]:
         """What becomes of missing and infinite cells, in words, for each kind of question."""
-        left_out = [f"rows that lack {self._lacked()} are left out of every answer"] if self.complete else []
+        left_out = [self.left_out] if self.complete else []
         return list(dict.fromkeys([*left_out, *(q.missing for q in self.questions)]))
 
-    def _lacked(self) -> str:
+    @property
+    def left_out(self) -> str:
+        """Which rows no answer is about, in words; empty if there are none."""
+        if not self.complete:
+            return ""
         names = list(dict.fromkeys(str(a.column) for a in self.complete))
-        return " or ".join(x for x in (", ".join(names[:-1]), names[-1]) if x)
+        lacked = " or ".join(x for x in (", ".join(names[:-1]), names[-1]) if x)
+        return f"rows that lack {lacked} are left out of every answer"
 
     @property
     def grouped(self) -> bool:
@@ -192,7 +197,7 @@ class Plan(Page, NearNames):
 
     def error(self, rows: float | None = None, level: float = 0.95) -> Any:
         """Half-width of the interval at ``level`` per output; None where it depends on ``rows`` and they are not given."""
-        return self._per_output(lambda o: o.answer.error(self.laws, rows, level)) if self.outputs else None
+        return self._per_output(lambda o: o.error(self.laws, rows, level)) if self.outputs else None
 
     def output_unit(self, output: Output) -> Fraction:
         """What one step of the output's coordinates is worth: the answer's unit, or rows for cells."""

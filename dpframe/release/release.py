@@ -310,8 +310,8 @@ class Release(Released, Page, NearNames, Generic[V]):
             "fused_parts": part.fused,
             "eps": None if part.event.eps is None else show(part.event.eps),
             "grid_step": float(part.layout.grid.step),
-            "margin_95": o.answer.error(plan.laws, None),
-            "margin_of": o.answer.margin_of,
+            "margin_95": o.error(plan.laws, None),
+            "margin_of": o.margin_of,
             "nonnegative": o.question.nonnegative,
             "round": o.question.round,
         }
@@ -326,7 +326,7 @@ class Release(Released, Page, NearNames, Generic[V]):
         """
         margins: dict[str, Any] = {}
         for o in self._plan.outputs:
-            fixed = o.answer.error(self._plan.laws, None)
+            fixed = o.error(self._plan.laws, None)
             if fixed is None:
                 low, high = self._ends(o, 0.95)
                 value = self._columns[o.name]

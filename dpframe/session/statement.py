@@ -10,7 +10,6 @@ from html import escape
 from dpframe.accounting.conversion import eps_of_rho
 from dpframe.accounting.events import Cost, round_up
 from dpframe.accounting.filter import Budget, State
-from dpframe.errors import show
 from dpframe.planning.plan import Plan
 from dpframe.session.account import Account, Entry
 
@@ -242,15 +241,10 @@ def _release(number: int, e: Entry) -> list[str]:
         return [*lines, "   charged, and no result was kept"]
     plan = e.release.plan
     cut = _limits(plan)
-    lines += [f"   {x}" for x in (cut, _missing_groups(plan)) if x]
+    lines += [f"   {x}" for x in (cut, _missing_groups(plan), plan.left_out) if x]
     for o in plan.outputs:
-        bounds = o.question.bounds
-        kept = (
-            ""
-            if bounds is None
-            else f"values counted as at least {show(bounds[0])} and at most {show(bounds[1])}; "
-        )
-        margin = _error(o.answer.error(plan.laws, None), o.answer.margin_of, limited=bool(cut))
+        kept = f"{o.question.clipped}; " if o.question.clipped else ""
+        margin = _error(o.error(plan.laws, None), o.margin_of, limited=bool(cut))
         lines.append(f"   {o.name}: {kept}{margin}")
     return lines
 

@@ -14,7 +14,7 @@ import numpy as np
 from dpframe.accounting.events import Number, rational
 from dpframe.base.arguments import check_flag
 from dpframe.base.released import Released
-from dpframe.errors import Arg, Call, Code, InputError, exactly, warn, wrong_type
+from dpframe.errors import Arg, Call, Code, InputError, exactly, show, warn, wrong_type
 from dpframe.frames.columns import Column
 from dpframe.layout.answers import Answer
 from dpframe.layout.choices import Selection
@@ -75,6 +75,14 @@ class Aggregate(ABC):
     def measured(self) -> tuple[tuple[Hashable, Bounds | None], ...]:
         """The columns whose values are measured, each with the bounds that it needs."""
         return ((self.column, self.bounds),)
+
+    @property
+    def clipped(self) -> str:
+        """What its values are counted as, in words; empty if as they are. No margin holds what that cuts off."""
+        if self.bounds is not None and all(b == self.bounds for _, b in self.measured):
+            return f"values counted as {between(self.bounds)}"
+        each = [f"{name} as {between(bounds)}" for name, bounds in self.measured if bounds is not None]
+        return f"values of {', of '.join(each).replace(' as ', ' counted as ', 1)}" if each else ""
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
@@ -262,6 +270,11 @@ def common(eps: Number | None, nonnegative: bool, round: int | None) -> dict[str
         raise InputError(Arg("round", round), " must be from -15 to 15 decimals.", hint=Arg("round", 2))
     exact = None if eps is None else rational(eps, "eps")
     return {"eps": exact, "nonnegative": nonnegative, "round": round}
+
+
+def between(bounds: Bounds) -> str:
+    """Bounds in words."""
+    return f"at least {show(bounds[0])} and at most {show(bounds[1])}"
 
 
 def parse_bounds(verb: str, column: Hashable, bounds: Any, B: Any, name: str = "bounds") -> Bounds | None:

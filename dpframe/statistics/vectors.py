@@ -11,7 +11,7 @@ import polars as pl
 
 from dpframe.accounting.events import Number, rational
 from dpframe.base.arguments import check_whole
-from dpframe.errors import Arg, Call, InputError, exactly
+from dpframe.errors import Arg, Call, InputError, exactly, show
 from dpframe.frames.columns import MEASURABLE, Column
 from dpframe.layout.answers import Answer, Linear
 from dpframe.layout.families import Family
@@ -41,6 +41,14 @@ class VectorSum(Aggregate):
     mean: bool = False
     n: int | None = None
     measured = ()
+
+    @property
+    def clipped(self) -> str:
+        """What vectors are counted as."""
+        if self.order == 2:
+            return f"vectors counted as at most {show(self.norm)} long"
+        return f"vectors counted as of components that add up to at most {show(self.norm)}, signs left out"
+
     default_name = "vector"
 
     @property
