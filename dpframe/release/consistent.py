@@ -29,7 +29,8 @@ def consistent(groups: Any, total: Any, *, fits: bool = False) -> Derived:
     fits : bool
         In sessions with a unit: your word that no unit has more than ``max_rows_per_group`` and ``max_rows`` rows, nor
         more than ``max_groups`` groups. Else a unit is cut to so many rows in each group, and to so many in the whole
-        frame: two different numbers, of which neither estimates the other.
+        frame: two different numbers, of which neither estimates the other. Not needed for ``count()`` where ``max_rows`` is the one
+        limit of both: what a unit counts for is then shared out over the groups, and adds up.
 
     Returns
     -------
@@ -40,8 +41,9 @@ def consistent(groups: Any, total: Any, *, fits: bool = False) -> Derived:
     Raises
     ------
     InputError
-        For means, for groups that were found and not listed, for different questions; with a unit without ``fits``, and
-        for ``count_units`` with more than one group to a unit, who is then counted in each.
+        For means, for groups that were found and not listed, for different questions; with a unit without ``fits``,
+        unless both count rows under one ``max_rows``; and for ``count_units`` with more than one group to a unit, who is
+        then counted in each.
 
     Notes
     -----
@@ -91,6 +93,20 @@ def consistent(groups: Any, total: Any, *, fits: bool = False) -> Derived:
     return Derived("consistent", parts.keys, value, spread, ends)
 
 
+def _shared_out(parts: Operand, whole: Operand) -> bool:
+    """Whether both count rows, and of each unit as many in all groups together as in the whole frame.
+
+    With N rows a unit counts for min(N, T) in the whole frame, and over groups that are shared out for as many, but for less
+    than 2**-12 of a row in each (:mod:`dpframe.engine.scaling`).
+    """
+    groups, frame, keys = parts.release.plan.bounding, whole.release.plan.bounding, parts.release.plan.keys
+    if groups is None or frame is None or keys is None or (groups.groups or 1) < keys.size:
+        return False
+    one_limit = groups.total == groups.rows or (groups.total is None and keys.size == 1)
+    rows = parts.output.question.counts_rows and whole.output.question.counts_rows
+    return rows and one_limit and groups.rows == frame.rows
+
+
 def _check_units(parts: Operand, whole: Operand, fits: bool) -> None:
     """InputError unless groups and total are of the same rows of every unit, or the caller says so."""
     bounding = parts.release.plan.bounding
@@ -101,12 +117,12 @@ def _check_units(parts: Operand, whole: Operand, fits: bool) -> None:
         )
     if bounding is None:
         return
-    if not fits:
+    if not fits and not _shared_out(parts, whole):
         raise InputError(
             "With a unit, rows beyond max_rows_per_group and groups beyond max_groups are cut, and for"
             " the total those beyond max_rows: the two need not add up.",
-            hint="fits=True if you know that no unit has more; else .value.sum() of the groups is the total of"
-            " what counted there",
+            hint="count() with max_rows= as the only limit of both; or fits=True if you know that no unit has more;"
+            " else .value.sum() of the groups is the total of what counted there",
         )
     if isinstance(parts.output.question, CountUnits) and (bounding.groups or 1) > 1:
         raise InputError(
