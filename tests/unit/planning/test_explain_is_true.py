@@ -277,7 +277,7 @@ def test_the_error_told_of_one_number_is_that_of_its_law(name, how):
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "staircase", "row"])
 @pytest.mark.parametrize("name", RATIOS)
 def test_the_error_told_at_so_many_rows_holds_whatever_they_are(name, mechanism):
-    """400 answers a case, of which too few are within it by a chance of 1e-10 a case.
+    """400 groups a case, of which too few are within it by a chance of 1e-10 a case.
 
     An eighth of it does not pass: about half of the answers are within it where noise alone decides, and 347 would be
     by a chance below 1e-40.
@@ -287,10 +287,14 @@ def test_the_error_told_at_so_many_rows_holds_whatever_they_are(name, mechanism)
     for data, x in ROWS.items():
         with dp.Session(eps=10**6, delta=0.5):
             delta = {"delta": 1e-3} if mechanism == "gaussian" else {}
-            bound = pl.DataFrame({"x": x}).dp.plan.agg(v=question, eps=2, mechanism=mechanism, **delta)
+            frame = pl.DataFrame({"x": np.tile(x, DRAWS), "g": np.repeat(range(DRAWS), len(x))})
+            asked = {"v": question, "eps": 2, "mechanism": mechanism, **delta}
+            bound = frame.dp.plan.groupby("g", keys=range(DRAWS)).dp_agg(**asked)
             text = lines(bound, rows=100)["v 95 % error"]
+            whole = lines(frame.dp.plan.agg(**asked), rows=100)["v 95 % error"]
+            assert text.replace(" a group", "") == whole
             error = number(re.match(r"± ([\d.,e-]+)", text)[1])
-            off = np.array([abs(bound.release().value["v"][0] - truth(x)) for _ in range(DRAWS)])
+            off = np.abs(bound.release().value["v"].to_numpy() - truth(x))
         assert (off <= error * (1 + 1e-5)).sum() >= least_hits(DRAWS, 0.95), data
         eighth.append((off <= error / 8).sum())
     assert min(eighth) < least_hits(DRAWS, 0.95)
