@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from dpframe.errors import wrong_type
+from dpframe.errors import worded, wrong_type
 
 
 class OnlyFrames:
@@ -58,10 +58,7 @@ def register() -> None:
             parts = [getattr(there, name, None) for name in ("_accessor", "_ns")]
             if any(str(getattr(x, "__module__", "")).startswith("dpframe") for x in parts):
                 continue
-            warnings.warn(
-                f"{owner.__module__}.{owner.__qualname__}.dp belongs to another library and is left alone."
-                " Hint: dp.frame(df) instead of df.dp",
-                stacklevel=3,
-            )
+            said = f"{owner.__module__}.{owner.__qualname__}.dp belongs to another library and is left alone."
+            warnings.warn(worded(UserWarning, said, hint="dp.frame(df) instead of df.dp"), stacklevel=3)
             continue
         registrar("dp")(accessor)

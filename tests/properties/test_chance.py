@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import chance
 import numpy as np
 import pytest
 from scipy import stats
+from sizes import AUDIT
+
+from dpframe.noise import source
 
 
 @pytest.mark.parametrize("n", [1, 60, 4_000, 200_000])
@@ -60,3 +65,19 @@ def test_counts_of_another_law_do_not_fit():
         "every cell is a little off"
     )
     assert chance.fits([1_010, 985, 1_005], [1_000] * 3)
+
+
+# ---- the stream ----
+
+
+@pytest.mark.skipif(AUDIT, reason="the audit draws from the operating system")
+def test_what_a_test_draws_is_fixed_by_its_name_and_passes_for_private(request):
+    stream = np.random.default_rng(list(request.node.nodeid.encode()))
+    assert source.words(3).tobytes() == stream.bytes(24)
+    assert source.bits(64) == int.from_bytes(stream.bytes(8), "little")
+    assert source.is_private()
+
+
+@pytest.mark.fresh_draws
+def test_a_test_may_draw_from_the_operating_system():
+    assert source._source is os.urandom
