@@ -72,10 +72,14 @@ class Option:
     @property
     def session(self) -> str:
         """The session that grants all calls."""
-        b = self.budget
-        if b.eps is None:
-            return f"dp.Session({b.text()})"
+        b, policy = self.budget, self.plan.policy
         said = b.text()
+        if policy.replace:
+            said += f", neighbors={policy.neighbors!r}"
+        if policy.contributions > 1:
+            said += f", contributions={policy.contributions}"
+        if b.eps is None:
+            return f"dp.Session({said})"
         if b.delta_calls != ACCOUNTANTS[self.accountant].calls * b.delta:
             said += f", delta_calls={show(b.delta_calls)}"
         return (

@@ -197,6 +197,14 @@ def test_a_partition_is_paid_for_as_many_parts_as_rows_may_be_in(k, parts, most,
         assert s.spent.rho == most * twice / 8
 
 
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("cost", [{"eps": 1}, {"eps": 1, "delta": 1e-6}, {"rho": 0.1}], ids=str)
+def test_advice_is_a_session_of_the_same_relation(cost, relation):
+    with dp.Session(eps=9, contributions=36, neighbors=relation) as s:
+        advice = dp.advise(FRAME.dp.plan.count(eps=1), **cost)
+    assert eval(advice.session, {"dp": dp}).policy == s.policy
+
+
 def test_shares_of_a_session_protect_the_same():
     parts = dp.Session(eps=1, contributions=36).split(2)
     with parts[0]:
