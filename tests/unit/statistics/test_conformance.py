@@ -174,11 +174,19 @@ def test_every_statistic_is_what_it_says(name):
     assert seen.pairs >= (50 if AUDIT else 25)
 
 
+@pytest.fixture
+def no_pairs(monkeypatch):
+    """No neighbours, for what is seen without them."""
+    monkeypatch.setattr(checks, "_neighbours", lambda rng: [])
+
+
+@pytest.mark.usefixtures("no_pairs")
 def test_a_wrong_value_is_seen():
     with pytest.raises(AssertionError, match=r"value .*x_mean is"):
         check_statistic(dp.clip_mean("x", bounds=BOUNDS), lambda d: d["x"].mean(), within=0.001)
 
 
+@pytest.mark.usefixtures("no_pairs")
 def test_a_missing_cell_that_counts_is_seen():
     with pytest.raises(AssertionError, match=r"value .*x_count is"):
         check_statistic(dp.count("x"), len)
@@ -197,6 +205,7 @@ def test_a_sensitivity_that_is_too_small_is_seen(monkeypatch):
         check_statistic(asked, plain, within=within)
 
 
+@pytest.mark.usefixtures("no_pairs")
 def test_a_question_without_documentation_is_seen(monkeypatch):
     monkeypatch.setattr(STATISTICS["clip_sum"].ask, "__doc__", "Sum.")
     asked, plain, within, _ = CASES["clip_sum"]
@@ -204,6 +213,7 @@ def test_a_question_without_documentation_is_seen(monkeypatch):
         check_statistic(asked, plain, within=within)
 
 
+@pytest.mark.usefixtures("no_pairs")
 def test_a_statistic_that_a_file_gives_back_as_another_is_seen(monkeypatch):
     """The class does not keep ``n``: what is written lacks it."""
     monkeypatch.setattr(
