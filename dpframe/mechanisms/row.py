@@ -39,7 +39,8 @@ from dpframe.noise.row_sampler import row_sampler
 from dpframe.noise.row_shape import MOST_CELLS, Cells, numerators, peaks_in_the_middle, room
 from dpframe.noise.strips import LARGEST_SCALE, SMALLEST_SCALE
 
-RATIOS = tuple(2.0 ** (-i / 8) for i in range(1, 65))  # r/K, of which one is taken
+# r/K, of which one is taken: the best falls as exp(-eps/3), to none at all where the noise is mostly 0
+RATIOS = (*(2.0 ** (-i / 8) for i in range(1, 65)), *(2.0**-i for i in range(9, 31)), 0.0)
 _HALF = 0.5  # r/K at small eps
 _SMOOTH = 4  # rows of B from which on the law is as at any larger B, scaled
 _EVEN = (
@@ -220,7 +221,7 @@ def _scale(eps: Fraction, reach: Reach) -> Fraction:
 
 @lru_cache(maxsize=512)
 def best_ratio(blocks: tuple[Cells, ...], scale: Fraction) -> float:
-    """Of 64 values of r/K (every fourth, then those around the best) the one with the least sum of squared RMSEs of means at their bounds (share 1).
+    """Of the values of r/K (every fourth, then those around the best) the one with the least sum of squared RMSEs of means at their bounds (share 1).
 
     Values at which a mean in the middle is more than 5 % worse than by separate draws, and shapes that can't be drawn, are
     left out. For a B of 4 rows and more (of several blocks, 1 row), and where no fine block has a single cell, it is 1/2.

@@ -327,10 +327,10 @@ def mean_errors(blocks: tuple[Cells, ...], scale: Fraction, block: int) -> tuple
     out, near = [], min(scale, _largest(blocks))
     p, a, b = _pairs(_canonical(blocks, block), near, of_cells=True)
     one = blocks[block]
-    more = (one.slack + 0.5) / one.steps
+    held = (a + b) + (2 * one.slack + 1) / one.steps  # given the pair x is uniform among so many rows' steps
+    spread = np.maximum(held * held - 1 / one.steps**2, 0.0) / 12
     for share in (0.5, 1.0):
-        low, high = -b - more - share * (a - b), a + more - share * (a - b)
-        each = math.sqrt(float(np.sum(p * (high * high + high * low + low * low))) / 3)
+        each = math.sqrt(float(np.sum(p * (spread + (share - 0.5) ** 2 * (a - b) ** 2))))
         out.append(each * float(scale / near))
     return out[0], out[1]
 

@@ -232,3 +232,16 @@ def test_found_groups_are_thresholded_on_the_run_that_lets_most_through():
     assert plan.pieces[where].noise.weights[0] == 1
     assert plan.outputs[-1].answer.coordinates() == (where,)
     assert plan.delta == pytest.approx(1e-6)
+
+
+@pytest.mark.parametrize("eps", [14, 25, 100, 1000, 10**6])
+def test_one_draw_by_name_has_less_noise_than_separate_draws_at_huge_eps(eps):
+    """The constant r goes to nothing as exp(-eps/3): beside a column of few steps, too (it stayed at K/2, or at K/256)."""
+    call = {"x0": mean("x0"), "k": mean("k", 0, 4), "n": dp.count()}
+    one, split = planned(call, eps=eps, mechanism="row"), planned(call, eps=eps, mechanism="laplace")
+    for share in (0.5, 1):
+        assert off(one, "x0", share) <= min(2 * math.exp(-eps / 3), 1.05 * off(split, "x0", share)) + 1e-6
+    if eps >= 100:
+        with dp.Session(eps=eps):
+            found = FRAME.dp.agg(**call, eps=eps, mechanism="row")
+        assert found.rows() == [(pytest.approx(1, abs=1e-4), pytest.approx(1, abs=1e-4), 1)]
