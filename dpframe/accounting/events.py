@@ -20,6 +20,8 @@ from dpframe.errors import Arg, Call, Code, InputError, number, show, typed, wro
 Number = int | float | Fraction | Decimal
 _LEAST = Fraction(1, 2**1000)  # a smaller delta would be drawn for as 0
 _MOST = 10**308  # beyond which a float is infinite
+_FORECAST = ("rows", "units", "relative_to", "error")  # what is computed with in floats, and multiplied
+_FAR = 10**150
 _DIGITS = 10_000  # a decimal of more would take its digits in memory: Decimal("1e400000000")
 _GRAIN = 1 << 80  # rho values are kept on multiples of 2**-80 so that sums stay short
 
@@ -69,6 +71,8 @@ def rational(value: object, name: str, *, zero: bool = False, below: int | None 
     if exact < 0 or (exact == 0 and not zero):
         least = "zero or more" if zero else "more than zero"
         raise InputError(Arg(name, value), f" must be {least}.", hint=Arg(name, Code(hint)))
+    if name in _FORECAST and not Fraction(1, _FAR) <= exact <= _FAR:
+        raise InputError(Arg(name), " is beyond what errors are forecast for.", hint=Arg(name, Code(hint)))
     if name.startswith("delta") and 0 < exact < _LEAST:
         raise InputError(
             Arg(name, value), " is beyond what noise can be drawn for.", hint=Arg(name, Code(hint))

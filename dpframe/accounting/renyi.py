@@ -33,6 +33,7 @@ from dpframe.accounting.conversion import MOST, best_order, eps_of_pure_rho, rho
 from dpframe.accounting.events import Event, round_down, round_up
 
 _TINY = 2.0**-48  # more than the relative error of any of the few operations below
+_MOST_EPS = 10**300  # beyond it divergences are no floats
 
 
 def pure_eps(leaf: Event) -> Fraction | None:
@@ -70,6 +71,8 @@ def rho_at(event: Event, order: Fraction) -> Fraction:
         return event.times * sum((rho_at(part, order) for part in event.parts), Fraction(0))
     eps = pure_eps(event)
     if eps is None:
+        return event.rho
+    if eps > _MOST_EPS:
         return event.rho
     steps = event.steps if event.kind == "laplace" and event.steps else 1
     return min(event.rho, _pure_rho_at(eps.numerator, eps.denominator, steps, float(order)))

@@ -20,6 +20,7 @@ from dpframe.accounting.events import Event, rational, repeat
 from dpframe.accounting.filter import Budget
 from dpframe.accounting.policy import Charge, Details, Limits, Policy
 from dpframe.api.options import PartOptions, either
+from dpframe.base.arguments import check_type
 from dpframe.base.forks import check_fork
 from dpframe.base.html import Page
 from dpframe.base.signals import interruptible, uninterrupted
@@ -100,6 +101,8 @@ def make_partition(
 ) -> Partition:
     """Charge a session for a partition and make it; see ``df.dp.partition_by``."""
     check_fork()
+    if options.get("label") is not None:
+        check_type("label", options["label"], str, "a str", Arg("label", "q1"))
     eps, delta, rho = options.get("eps"), options.get("delta"), options.get("rho")
     if (eps is None) == (rho is None):
         raise InputError(

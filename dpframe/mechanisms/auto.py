@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -104,7 +105,10 @@ def _auto(asked: Asked, loss: Loss) -> Choice:
         if other[0] < best[0] * WORTH:
             best = other
     rest = min((t for t in tried if t[1] != best[1]), key=lambda t: t[0], default=None)
-    return Choice(best[1], best[2], None if rest is None else RunnerUp(rest[1], loss, rest[0] / best[0]))
+    if rest is None:
+        return Choice(best[1], best[2], None)
+    times = rest[0] / best[0] if best[0] else math.inf if rest[0] else 1.0  # noise too small for a float
+    return Choice(best[1], best[2], RunnerUp(rest[1], loss, times))
 
 
 def _candidates(asked: Asked, loss: Loss) -> list[tuple[str, Mechanism]]:
