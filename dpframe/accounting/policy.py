@@ -88,16 +88,18 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of a unit may count, as typed: groups, rows in a group, rows ungrouped; what is thresholded."""
+    """How much of a unit may count, as typed: groups, rows in a group, rows ungrouped; what is thresholded, and from how many on."""
 
     max_groups: int | None = None
     max_rows_per_group: int | None = None
     max_rows: int | None = None
     threshold: str | None = None
+    min_units: int | None = None
 
     def checked(self) -> Limits:
         """These limits, or InputError for one that is not a whole number from 1."""
-        for k in ("max_groups", "max_rows_per_group", "max_rows"):
+        for k in ("max_groups", "max_rows_per_group", "max_rows", "min_units"):
             if getattr(self, k) is not None:
-                check_whole(k, getattr(self, k), 1, 2**24, right=10, said="2**24")
+                least = 2 if k == "min_units" else 1
+                check_whole(k, getattr(self, k), least, 2**24, right=10 * least, said="2**24")
         return self

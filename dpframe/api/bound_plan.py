@@ -305,6 +305,8 @@ def _check_used(options: Options, plan: Plan) -> None:
             f" says for how many rows a unit counts, and in {plan.describe()} it counts once.",
             hint="leave it out",
         )
+    if options.get("min_units") is not None:
+        _check_counted(options, plan)
     if options.get("threshold") is not None and (plan.threshold is None or plan.bounding is None):
         why = "its groups are listed" if plan.keys is not None else "a row is the unit of this session"
         raise InputError(
@@ -312,6 +314,22 @@ def _check_used(options: Options, plan: Plan) -> None:
             f" says whether units or rows make a found group large enough; {why}.",
             hint="leave it out",
         )
+
+
+def _check_counted(options: Options, plan: Plan) -> None:
+    """InputError where no number of units decides which groups are told."""
+    hint: Any = "leave it out"
+    if plan.threshold is None:
+        why = "and here they are listed: each has its row, however small it is"
+        hint = "compare the counts of the answer with it, less their margin"
+    elif plan.policy.contributions > 1:
+        why = f"and this session protects any {plan.policy.unit_name}: there is no unit to be counted"
+    elif options.get("threshold") == "rows" and plan.bounding is not None and plan.bounding.rows > 1:
+        why = "and rows decide here"
+        hint = ("leave ", Arg("threshold", "rows"), " out")
+    else:
+        return
+    raise InputError(Arg("min_units"), f" says how many units a found group must have, {why}.", hint=hint)
 
 
 def _has_margin(plan: Plan) -> bool:

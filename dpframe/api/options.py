@@ -49,6 +49,9 @@ class Options(TypedDict, total=False):
         ``max_rows`` and ``max_groups`` times ``max_rows_per_group``.
     threshold : {"units", "rows"}
         With unknown keys and a unit: what decides whether a group is large enough (default units).
+    min_units : int
+        With unknown keys: a group of fewer units (rows, where a row is the unit) is told with a probability of 2.5 % at most.
+        It can only raise the threshold; where a unit may have several rows in a group, units are counted for it, as without.
     request_id : str
         In a session on a ledger: names the request for good. Asked again, it returns the stored answer and
         costs nothing.
@@ -85,6 +88,7 @@ class Options(TypedDict, total=False):
     max_rows_per_group: int | None
     max_rows: int | None
     threshold: str | None
+    min_units: int | None
     label: str | None
     ci: float | None
     nonnegative: bool
@@ -107,6 +111,7 @@ class KeysOptions(_WithoutNoise, total=False):
     """What ``groupby(...).keys`` takes."""
 
     request_id: str | None
+    min_units: int | None
 
 
 class PartOptions(_WithoutNoise, total=False):
@@ -121,11 +126,11 @@ OPTIONS = tuple(Options.__annotations__)
 
 def read_limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:
     """The call's limits over the session's; those that don't fit the call are refused when typed."""
-    wrong = () if grouped else ("max_groups", "max_rows_per_group", "threshold")
+    wrong = () if grouped else ("max_groups", "max_rows_per_group", "threshold", "min_units")
     given: Mapping[str, Any] = options
     for name in wrong:
         if given.get(name) is not None:
-            hint = "leave it out" if name == "threshold" else Arg("max_rows")
+            hint = "leave it out" if name in ("threshold", "min_units") else Arg("max_rows")
             raise InputError(Arg(name), " does not go with no groups.", hint=hint)
     threshold = options.get("threshold")
     if threshold is not None:
@@ -134,9 +139,8 @@ def read_limits(options: Options, defaults: Limits, *, grouped: bool) -> Limits:
     if not grouped:
         return Limits(max_rows=in_all)
     groups = either(options.get("max_groups"), defaults.max_groups)
-    return Limits(
-        groups, either(options.get("max_rows_per_group"), defaults.max_rows_per_group), in_all, threshold
-    )
+    rows = either(options.get("max_rows_per_group"), defaults.max_rows_per_group)
+    return Limits(groups, rows, in_all, threshold, options.get("min_units"))
 
 
 def either(typed: int | None, default: int | None) -> int | None:

@@ -22,6 +22,7 @@ PASSED = (
     "max_rows_per_group",
     "max_rows",
     "threshold",
+    "min_units",
     "complete_cases",
 )
 AMOUNTS = ("eps", "rho", "share", "error")
@@ -148,7 +149,7 @@ def query(
         Files (``.parquet``, ``.csv``) to write the release to.
     **options
         ``delta``, ``mechanism``, ``ci``, ``max_groups``, ``max_rows_per_group``, ``max_rows``,
-        ``threshold``, ``complete_cases``: as in every call.
+        ``threshold``, ``min_units``, ``complete_cases``: as in every call.
 
     Returns
     -------

@@ -24,6 +24,7 @@ from dpframe.mechanisms.base import Ints, Noise
 from dpframe.noise import source
 
 _SAFE = 1 - 2.0**-30
+SMALL = 0.025  # the probability with which a group below min_units may be told
 _EXACT = 512  # rows together of which every partition is looked at
 _LARGEST_TOGETHER, _LONGEST = Fraction(40), 1 << 20
 _LARGEST_EPS = Fraction(256)  # e**256 takes the least probability there is, 2**-128, to 1
@@ -51,6 +52,8 @@ class Threshold:
         What the keys are charged.
     filled : int or None
         Where units are weighed by their number of groups: of how many ``unit_steps`` are the weight.
+    small : int
+        A group of so many is told with probability ``SMALL`` at most; 0 where nothing was asked of small groups.
     """
 
     coordinates: tuple[int, ...]
@@ -58,9 +61,9 @@ class Threshold:
     unit_steps: int
     counted: str
     delta: Fraction
-    filled: int | None = field(
-        default=None, repr=False
-    )  # not in fingerprints, which ``least`` and the pieces decide
+    # not in fingerprints, which ``least`` and the pieces decide
+    filled: int | None = field(default=None, repr=False)
+    small: int = field(default=0, repr=False)
 
     @property
     def size(self) -> float:
@@ -114,14 +117,25 @@ class OwnKeys:
         How many there may be.
     shared : bool
         Whether ``most`` is what all of them hold together.
+    small : int
+        A group of so many, of any units, is to be told with probability ``SMALL`` at most.
     """
 
     most: int
     keys: int
     shared: bool = False
+    small: int = 0
 
     def least(self, noise: Noise, draws: int, row: int, delta: Fraction) -> int:
-        """The least threshold that any of them reaches with probability ``delta`` at most; a row adds ``row`` steps."""
+        """The least threshold that hides them, and small groups, if asked; a row adds ``row`` steps.
+
+        Privacy: that groups are small can only raise it.
+        """
+        least = self.hiding(noise, draws, row, delta)
+        return max(least, least_threshold(noise, draws, self.small * row, SMALL)) if self.small else least
+
+    def hiding(self, noise: Noise, draws: int, row: int, delta: Fraction) -> int:
+        """The least threshold that any of them reaches with probability ``delta`` at most."""
         if self.shared:
             return least_of_rows(noise, draws, row, self.most, delta)
         return least_threshold(noise, draws, self.most * row, per_key_delta(delta, self.keys))

@@ -172,8 +172,13 @@ class Draft:
     def own_keys(self, *, units: bool = False) -> OwnKeys:
         """What keys of one unit's own hold: rows, or the unit itself where units are counted."""
         if self.bounding is None:
-            return OwnKeys(self.reach.most, self.reach.most, shared=self.reach.most > 1)
-        return OwnKeys(1 if units else self.reach.rows, self.reach.groups)
+            return OwnKeys(self.reach.most, self.reach.most, shared=self.reach.most > 1, small=self.small)
+        return OwnKeys(1 if units else self.reach.rows, self.reach.groups, small=self.small)
+
+    @property
+    def small(self) -> int:
+        """The units of a group that is too small for ``min_units``; 0 where that was not asked."""
+        return (self.request.limits.min_units or 1) - 1
 
     def answer(self, group: Sequence[Aggregate], numbers: Mapping[Family, int]) -> None:
         """Append the outputs of questions that don't count rows; ``numbers`` are the parts of their families."""

@@ -103,6 +103,7 @@ def _best(draft: Draft, group: Sequence[Aggregate], target: Target, thresholded:
         draft.reach,
         draft.policy,
         draft.by_units,
+        draft.small,
         draft.request.loss,
         draft.fold,
     )

@@ -11,6 +11,7 @@ from dpframe.accounting.events import Cost
 from dpframe.accounting.forecast import Forecast
 from dpframe.base.html import Page
 from dpframe.mechanisms import registry
+from dpframe.mechanisms.thresholds import SMALL
 from dpframe.planning.memory import memory_text
 from dpframe.planning.pieces import Output
 from dpframe.planning.plan import Plan, bounding_text
@@ -175,6 +176,8 @@ def _survival(plan: Plan) -> list[Line]:
     if filled is not None:
         things += f" (if each is in {filled:,} groups, fewer if in fewer)"
     text = f"about {half:,.4g} {things} in a group; chance of release by size: {shown}"
+    if plan.threshold is not None and plan.threshold.small:
+        text += f"; min_units: {plan.threshold.small:,} at most {SMALL:g}"
     return [Line(0, "threshold", text), *_rules(plan)]
 
 

@@ -177,7 +177,7 @@ def add_runs(
         units = any(draft.counts_rows(a) and not a.counts_rows for a in group)
         said = draft.policy.unit_name if units else "row"
         where = (counters[draft.draws + found],)
-        draft.threshold = Threshold(where, least[found], draft.row_steps, said, keys_delta)
+        draft.threshold = Threshold(where, least[found], draft.row_steps, said, keys_delta, small=draft.small)
         event = with_keys(event, keys_delta)
     elif thresholded:
         layouts = [layout for layout, _, _ in laid]

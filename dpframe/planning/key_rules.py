@@ -48,6 +48,8 @@ def best_rule(draft: Draft, target: Target) -> Draft:
         "gaussian": lambda d, t: counted(d, t, "gaussian"),
         WEIGHTED: weighted,
     }
+    if draft.small:  # these two count units; the others have no number that a small group could be told by
+        rules = {name: rules[name] for name in ("laplace", "gaussian")}
     made: dict[str, tuple[float, Draft]] = {}
     refused: MechanismError | None = None
     for name, rule in rules.items():
@@ -111,6 +113,7 @@ def counted(draft: Draft, target: Target, law: str) -> float:
     draft.request = replace(draft.request, mechanism=law)
     add_split(draft, (), target, thresholded=True)
     assert draft.threshold is not None
+    draft.threshold = replace(draft.threshold, counted=draft.policy.counted)  # a unit has one row here
     return draft.threshold.size
 
 

@@ -119,7 +119,7 @@ def threshold_split(
     where = tuple(i for i, _ in terms)
     noise: Any = draft.pieces[where[0]].noise
     least = draft.own_keys(units=draft.by_units).least(noise, len(where), row, keys_delta)
-    draft.threshold = Threshold(where, least, layout.row, counted, keys_delta)
+    draft.threshold = Threshold(where, least, layout.row, counted, keys_delta, small=draft.small)
     return with_keys(event, keys_delta)
 
 

@@ -19,6 +19,7 @@ from dpframe.base.wrong_calls import checked
 from dpframe.errors import InputError, NearNames, show
 from dpframe.frames.contract import KeyColumns
 from dpframe.mechanisms.base import Ints
+from dpframe.mechanisms.thresholds import SMALL
 from dpframe.planning.pieces import Output
 from dpframe.planning.plan import Plan, bounding_text
 from dpframe.release.answers import FloatAnswer, IntAnswer, PairAnswer, level_of
@@ -355,7 +356,7 @@ def _threshold_fact(plan: Plan) -> dict[str, Any] | None:
     if s is not None:
         return {
             "even_odds": s.size,
-            "counted": plan.policy.unit_name,
+            "counted": plan.policy.counted,
             "delta": show(plan.event.delta),
             **rule,
         }
@@ -368,11 +369,12 @@ def _threshold_fact(plan: Plan) -> dict[str, Any] | None:
         "draws": len(t.coordinates),
         **rule,
     }
-    return (
-        fact
-        if t.filled is None
-        else {**fact, "weights": f"1/sqrt(groups of the {t.counted})", "filled": t.filled}
-    )
+    if t.small:
+        fact["min_units"] = t.small + 1
+        fact["small"] = f"a group of {t.small} is told with a probability of at most {100 * SMALL:g} %"
+    if t.filled is not None:
+        fact |= {"weights": f"1/sqrt(groups of the {t.counted})", "filled": t.filled}
+    return fact
 
 
 def rounded(value: npt.NDArray[Any], decimals: int) -> npt.NDArray[Any]:

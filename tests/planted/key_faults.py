@@ -67,6 +67,20 @@ KEY_FAULTS = (
         OWN,
     ),
     Fault(
+        "min_units takes the place of the threshold",
+        "mechanisms/thresholds.py",
+        "return max(least, least_threshold(noise, draws, self.small * row, SMALL)) if self.small else least",
+        "return least_threshold(noise, draws, self.small * row, SMALL) if self.small else least",
+        ("unit/planning/test_min_units.py",),
+    ),
+    Fault(
+        "min_units leaves out the margin of the count",
+        "mechanisms/thresholds.py",
+        "least_threshold(noise, draws, self.small * row, SMALL)",
+        "(self.small + 1) * row",
+        ("unit/planning/test_min_units.py",),
+    ),
+    Fault(
         "the rule for keys is taken by the data",
         "planning/planner.py",
         "        planner.find_keys(request.target)",

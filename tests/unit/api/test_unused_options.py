@@ -25,7 +25,7 @@ FRAME = pl.DataFrame(
 )
 GIVEN = {
     "delta": 1e-4, "rows": 500, "relative_to": 5, "mechanism": "laplace", "loss": "l1", "max_groups": 1,
-    "max_rows_per_group": 1, "max_rows": 1, "threshold": "rows", "nonnegative": True, "round": 1, "complete_cases": True,
+    "max_rows_per_group": 1, "max_rows": 1, "threshold": "rows", "min_units": 30, "nonnegative": True, "round": 1, "complete_cases": True,
 }  # fmt: skip
 ELSEWHERE = {
     "eps",
