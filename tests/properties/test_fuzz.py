@@ -130,7 +130,7 @@ def test_any_parameter_is_used_or_named(call, grouped):
 
 
 @examples(150, 5_000)
-@given(st.dictionaries(st.sampled_from(["eps", "delta", "delta_calls", "rho", "order", "accountant", "neighbors", "unit", "max_groups", "max_rows", "max_rows_per_group", "strict", "scope", "ledger"]), JUNK, min_size=1, max_size=3))  # fmt: skip
+@given(st.dictionaries(st.sampled_from(["eps", "delta", "delta_calls", "rho", "order", "accountant", "neighbors", "unit", "contributions", "max_groups", "max_rows", "max_rows_per_group", "strict", "scope", "ledger"]), JUNK, min_size=1, max_size=3))  # fmt: skip
 def test_any_session_is_opened_or_refused_by_name(given):
     try:
         s = dp.Session(**given)
