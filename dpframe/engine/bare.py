@@ -96,7 +96,9 @@ def counted(cells: Any) -> Any:
         return pa.ExtensionArray.from_storage(t, counted(cells.storage))
     if pa.types.is_dictionary(t):
         return pa.DictionaryArray.from_arrays(
-            counted(cells.indices), counted(cells.dictionary), ordered=t.ordered
+            _within(counted(cells.indices), len(cells.dictionary)),
+            counted(cells.dictionary),
+            ordered=t.ordered,
         )
     if t.num_fields == 0:
         return pa.Array.from_buffers(t, n, cells.buffers(), -1, at)
@@ -111,6 +113,15 @@ def counted(cells: Any) -> Any:
     if pa.types.is_fixed_size_list(t) and at:  # Polars can't read it from the middle
         return found.take(pa.array(np.arange(n)))
     return found
+
+
+def _within(places: Any, size: int) -> Any:
+    """Places in a dictionary; one that lies beyond it, which nothing checks where an array is made, is missing.
+
+    Privacy: each cell decides for itself, and none makes the release fail.
+    """
+    inside = pc.and_(pc.greater_equal(places, 0), pc.less(pc.cast(places, pa.float64()), float(size)))
+    return pc.if_else(inside, places, None)
 
 
 _LISTS = (
