@@ -51,7 +51,7 @@ class Law:
     Attributes
     ----------
     kind : str
-        "zero", "rows", "present" (a block's present rows), "cell", or "mean": x - share * K * rows.
+        "zero", "rows", "present" (a block's present rows), "absent" (rows less those), "cell", "mean": x - share * K * rows.
     times : float
         Above 0; the law is symmetric.
     block : int
@@ -87,19 +87,24 @@ class Law:
         if self.kind == "zero":
             return 0.0
         if self.kind == "mean":
-            law = _canonical(self.blocks, self.block)
-            return self.times * _halfwidth(law, self.scale, self.share, level)
-        low, high = -1, max(1, int(2 * self.std()))
-        while 2 * self._above(high + 1) > 1 - level:
+            return self.times * _halfwidth(_canonical(self.blocks, self.block), self.scale, self.share, level)
+
+        def within(w: int) -> bool:
+            if self.kind == "absent":
+                return float(self.outside(np.array(self.times * w))) <= (1 - level) * (1 - 2.0**-30)
+            return 2 * self._above(w + 1) <= 1 - level
+
+        low, high = -1, 1 if self.kind == "absent" else max(1, int(2 * self.std()))
+        while not within(high):
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if 2 * self._above(middle + 1) <= 1 - level else (middle, high)
+            low, high = (low, middle) if within(middle) else (middle, high)
         return self.times * high
 
     def tail(self, least: int) -> float:
-        """P(form >= least), rounded up; of a mean the half of what lies outside of less."""
-        if self.kind == "mean":
+        """P(form >= least), rounded up; of a mean, and of absent rows, the half of what lies outside of less."""
+        if self.kind in ("mean", "absent"):
             return float(self.outside(np.array(least - 1.0))) / 2 * (1 + 2.0**-30) if least > 0 else 1.0
         at = Fraction(least) / Fraction(self.times)
         return self._above(-(-at.numerator // at.denominator))
@@ -138,9 +143,10 @@ def law_of(
         return None
     b = blocks[j]
     if b.missing:
+        present = used.pop(Coordinate(j), 0.0)
         if rows:
-            return None
-        rows = used.pop(Coordinate(j), 0.0)
+            return None if used or present != -rows else Law(blocks, scale, "absent", abs(rows), j)
+        rows = present
         if not used:
             return Law(blocks, scale, "present", abs(rows), j)
     weights = list(used.values())
@@ -242,7 +248,7 @@ def _canonical(blocks: tuple[Cells, ...], block: int) -> tuple[Cells, ...]:
 
 def _outside(blocks: tuple[Cells, ...], scale: Fraction, kind: str, share: float, w: Floats) -> Floats:
     """P(\\|form\\| > w), of the rows or of the first block."""
-    if kind in ("rows", "present"):
+    if kind in ("rows", "present", "absent"):
         tails = _whole(blocks, scale, kind)
         at = np.clip(np.floor(w * (1 + 2.0**-48)), -1, len(tails) - 2).astype(np.int64)
         return np.asarray(tails[at + 1])
@@ -281,10 +287,26 @@ def _cell_tails(blocks: tuple[Cells, ...], scale: Fraction) -> tuple[Floats, Flo
 
 @lru_cache(maxsize=32)
 def _whole(blocks: tuple[Cells, ...], scale: Fraction, kind: str) -> Floats:
-    """P(\\|k\\| > w), or of l of the first block, for w = -1, 0, 1, ..."""
-    p, a, b = _pairs(blocks, scale, of_cells=kind == "present")
-    mass = np.bincount(np.abs(a - b).astype(np.int64), p)
+    """P(\\|k\\| > w), or of l or k - l of the first block, for w = -1, 0, 1, ..."""
+    if kind == "absent":
+        mass = _absent(blocks, scale)
+    else:
+        p, a, b = _pairs(blocks, scale, of_cells=kind == "present")
+        mass = np.asarray(np.bincount(np.abs(a - b).astype(np.int64), p), dtype=np.float64)
     return np.append(np.cumsum(mass[::-1])[::-1], 0.0)
+
+
+def _absent(blocks: tuple[Cells, ...], scale: Fraction) -> Floats:
+    """P(\\|k - l\\| = u) of the first block, for u = 0, 1, ...: with l = k + u, (a, b) holds its cells as (a, b - u) does."""
+    last = _last(blocks, scale)
+    a, b = (g.ravel() for g in np.meshgrid(np.arange(last + 1), np.arange(last + 1), indexing="ij"))
+    logs = [-(a + b) / float(scale) + sum(_log_ways(x, a, b) for x in blocks[1:])]
+    logs.append(_log_ways(Cells(blocks[0].m, blocks[0].steps, blocks[0].slack), a, b))
+    others, held = (np.exp(x - x.max()).reshape(last + 1, last + 1) for x in logs)
+    mass = np.array(
+        [np.sum(others[:, u:] * held[:, : last + 1 - u]) * (2 if u else 1) for u in range(last + 1)]
+    )
+    return np.asarray(mass / mass.sum())
 
 
 @lru_cache(maxsize=32)
@@ -335,11 +357,16 @@ def mean_errors(blocks: tuple[Cells, ...], scale: Fraction, block: int) -> tuple
     return out[0], out[1]
 
 
+def _last(blocks: tuple[Cells, ...], scale: Fraction) -> int:
+    """What a + b is at most, but for nothing."""
+    d = sum(b.size for b in blocks)
+    return math.ceil(float(scale) * (d + 45 + 3 * math.sqrt(d))) + 3
+
+
 @lru_cache(maxsize=16)
 def _pairs(blocks: tuple[Cells, ...], scale: Fraction, *, of_cells: bool) -> tuple[Floats, Floats, Floats]:
     """Probabilities of pairs, a and b; ``of_cells``: of those that hold the first block's (the largest, given l)."""
-    d = sum(b.size for b in blocks)
-    last = math.ceil(float(scale) * (d + 45 + 3 * math.sqrt(d))) + 3
+    last = _last(blocks, scale)
     grid = np.arange(last + 1, dtype=np.int64)
     a, b = (g.ravel() for g in np.meshgrid(grid, grid, indexing="ij"))
     kept = a + b <= last

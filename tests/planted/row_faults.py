@@ -106,4 +106,11 @@ ROW_FAULTS = (
         '    return Law(blocks, scale, "mean", abs(weights[0]), j, 0.5)\n',
         ("properties/test_row_coverage.py",),
     ),
+    Fault(
+        "the rows that lack a value have the width of those that have one",
+        "mechanisms/row_widths.py",
+        '            return None if used or present != -rows else Law(blocks, scale, "absent", abs(rows), j)\n',
+        '            return None if used or present != -rows else Law(blocks, scale, "present", abs(rows) / 2, j)\n',
+        ("unit/mechanisms/test_absent_rows.py",),
+    ),
 )
