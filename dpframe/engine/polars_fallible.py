@@ -59,6 +59,10 @@ RANGED_IN_ZONE = (
 ARITHMETIC = frozenset(
     ["Plus", "Minus", "Multiply", "Divide", "TrueDivide", "FloorDivide", "TruncDivide", "Modulus"]
 )
+BITWISE = ("And", "Or", "Xor")
+COUNTED = frozenset(
+    f"StringFunction.{f}" for f in ("Head", "Tail", "Slice")
+)  # by whole numbers; texts are cast
 DIGITS = 38
 NOT_OF_DECIMALS = frozenset(["round_sig_figs", "sum_horizontal", "mean_horizontal"])
 
@@ -116,7 +120,10 @@ def _range(dtype: Any) -> tuple[int, int] | None:
 
 
 def binary_fails(name: str, types: Sequence[Any]) -> bool:
-    """Whether an operation raises on a cell: decimals have 38 digits, and no quotient by 0."""
+    """Whether an operation raises on a cell: decimals have 38 digits, and no quotient by 0; lists differ in length."""
+    nested = [t for t in types if t.is_nested()]
+    if nested and (name in ARITHMETIC or name in BITWISE or any(t != types[0] for t in types)):
+        return True
     if name not in ARITHMETIC or not any(t.base_type() == pl.Decimal for t in types):
         return False
     digits = [_digits(t) for t in types]
@@ -157,6 +164,10 @@ def function_fails(name: str, data: Sequence[Any], values: Sequence[Any], types:
         )
     if name in NOT_OF_DECIMALS:
         return any(t.base_type() == pl.Decimal for t in types)
+    if name in COUNTED:
+        return not all(v is None or t.is_integer() for v, t in zip(values[1:], types[1:]))
+    if name == "StringFunction.JsonPathMatch":
+        return not literal[1]
     family, _, member = name.rpartition(".")
     if family == "TemporalFunction":
         return _time_fails(member, values, types[0])

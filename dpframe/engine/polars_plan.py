@@ -266,7 +266,7 @@ class _Reader:
             name = str(e.op).partition(".")[2]
             self._types(name, (e.left, e.right), EQUALITIES)
             if binary_fails(name, [self.plan.get_dtype(i) for i in (e.left, e.right)]):
-                raise _Foreign(f"{name.lower()} of decimals, which {FAILS}")
+                raise _Foreign(f"{name.lower()} of decimals or lists, which {FAILS}")
         elif kind == "Cast":
             self._cast(e)
         elif kind == "Window":
