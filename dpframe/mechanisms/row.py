@@ -120,7 +120,11 @@ class RowNoise(Joint):
 
     def halfwidth(self, form: Form, level: float) -> float:
         law = self._law(form)
-        return self.factor(level) * self.std(form) if law is None else law.halfwidth(level)
+        if law is not None:
+            return law.halfwidth(level)
+        w, units = self.factor(level) * self.std(form), {abs(x) for x in form if x}
+        unit = units.pop()
+        return w if units else unit * math.ceil(w / unit)  # whole numbers: the bound holds but for their grid
 
     def factor(self, level: float) -> float:
         return row_widths.factor(self.blocks, self.scale, level)
