@@ -48,7 +48,7 @@ ONE_BY_ONE = {  # the step, and the types for which it is refused: those whose n
     "smaller": (lambda x: x < x, "cat nest"),
     "largest": (lambda x: pl.max_horizontal(x, x), "cat nest"),
     "first of": (lambda x: pl.coalesce(x, x), ""),
-    "plus": (lambda x: x + x, "cat nest l"),  # lists may differ in length
+    "plus": (lambda x: x + x, "cat nest l st"),  # lists, in structs too, may differ in length
     "abs": (lambda x: x.abs(), ""),
     "clip": (lambda x: x.clip(1, 3), "cat nest"),
     "in a list": (lambda x: x.is_in(["a"]), ""),
