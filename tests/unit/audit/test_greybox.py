@@ -388,7 +388,7 @@ def test_a_recorded_release_is_a_release():
     asked: list = []
 
     def ask(d):
-        value = d.clip_mean("x", bounds=(0, 10), eps=10**6)
+        value = d.clip_mean("x", bounds=(0, 10), eps=10**6, mechanism="laplace")
         asked.append(value)
         return value
 
