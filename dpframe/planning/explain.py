@@ -93,7 +93,11 @@ def explain(
     fused = max((p.fused for p in plan.parts), default=1)
     draws = _draws(plan)
     if fused > 1:
-        lines.append(Line(0, "split", f"{fused} parts share the budget equally: {_parts(plan)}"))
+        parts = _parts(plan)
+        how = (
+            "the budget equally" if fused == len(parts) else "the budget"
+        )  # a draw beside choices has the parts of all its sums
+        lines.append(Line(0, "split", f"{len(parts)} parts share {how}: {'; '.join(parts)}"))
     elif any("," in d for d in draws):
         lines.append(Line(0, "split", "; ".join(draws)))
     lines += [Line(0, "missing", said) for said in plan.missing]
@@ -135,7 +139,7 @@ def _across(plan: Plan, groups: int) -> str:
     return f"{groups**0.5:.3g}" if squares and all(squares) else str(groups)
 
 
-def _parts(plan: Plan) -> str:
+def _parts(plan: Plan) -> list[str]:
     """What the parts are: draws that several columns share, columns, rows, or units; and what a threshold counts."""
     names = {"units": f"number of {plan.policy.unit_name}", "rows": "number of rows"}
     compared = {plan.pieces[i].part for i in (plan.threshold.coordinates if plan.threshold else ())}
@@ -144,7 +148,7 @@ def _parts(plan: Plan) -> str:
         for i, p in enumerate(plan.parts)
         if p.draw is None
     ]
-    return "; ".join([*_draws(plan), *alone])
+    return [*_draws(plan), *alone]
 
 
 def _draws(plan: Plan) -> list[str]:

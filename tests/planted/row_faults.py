@@ -51,6 +51,13 @@ ROW_FAULTS = (
         ONE_DRAW,
     ),
     Fault(
+        "what is read in a second pass shares the draw of the first",
+        "planning/fused.py",
+        'if f.kind == "column" or f.kind in BLOCKS)',
+        'if f.kind == "column" or f.kind in BLOCKS or f.tally is not None)',
+        (f"{ONE_DRAW[0]}::test_what_is_read_in_a_second_pass_has_a_draw_of_its_own",),
+    ),
+    Fault(
         "a draw has the eps of the whole call beside other parts",
         "planning/fused.py",
         "    each = part_of(noise_target(target, thresholded=thresholded), p)\n",

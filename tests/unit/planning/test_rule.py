@@ -245,3 +245,15 @@ def test_one_draw_by_name_has_less_noise_than_separate_draws_at_huge_eps(eps):
         with dp.Session(eps=eps):
             found = FRAME.dp.agg(**call, eps=eps, mechanism="row")
         assert found.rows() == [(pytest.approx(1, abs=1e-4), pytest.approx(1, abs=1e-4), 1)]
+
+
+def test_beside_a_choice_a_draw_is_one_part_of_several_that_are_not_equal():
+    """Two means have a draw with two thirds of eps, a median beside them a third."""
+    frame = pl.DataFrame({"x": [1.0, None], "y": [1.0, 2.0]})
+    with dp.Session(eps=1):
+        bound = frame.dp.plan.agg(
+            m=mean("x"), k=mean("y"), q=dp.median("x", candidates=[1, 2]), eps=1, mechanism="auto"
+        )
+        (said,) = [x.text for x in bound.explain().lines if x.label == "split"]
+    assert said == "2 parts share the budget: one draw for m, k; x"
+    assert [p.event.eps for p in bound.plan.parts] == [Fraction(2, 3), Fraction(2, 3), Fraction(1, 3)]
