@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-from conftest import as_kind
 
 import dpframe as dp
+from conftest import as_kind
 
 NAN, INF = math.nan, math.inf
 EPS = 10**6

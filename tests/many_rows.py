@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from conftest import as_kind, exact_integers
 
 import dpframe as dp
+from conftest import as_kind, exact_integers
 from dpframe.engine.opening import as_source
 
 SCHEMA = {"u": pl.Int64, "x": pl.Float64, "g": pl.String, "keep": pl.Boolean}

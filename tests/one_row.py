@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import exact_integers
 
 import dpframe as dp
+from conftest import exact_integers
 from dpframe.release.release import Release
 
 RELATIONS = ("add_remove", "replace_one")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from conftest import exact_integers
 from one_row import (
     ROOT2,
     alphabet,
@@ -23,6 +22,7 @@ from one_row import (
 )
 
 import dpframe as dp
+from conftest import exact_integers
 
 ALPHABET = alphabet(-3.0, 10.0, grouped=False, second=True)
 GROUPED = [r for r in alphabet(-3.0, 10.0, grouped=True, second=True) if r[0] != 0.0 and r[2] != "unlisted"]

@@ -10,10 +10,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import as_kind
 from looks import BOUNDS, EPS, GROUPED, INF, NAN, UNGROUPED, arrow, assert_alike
 
 import dpframe as dp
+from conftest import as_kind
 
 # ---- cells that nobody expects in a key column ----
 

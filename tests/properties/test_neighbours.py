@@ -16,10 +16,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import as_kind, exact_integers
 from looks import BOUNDS, EPS, GROUPED, INF, KEYS, NAN, SCHEMA, UNGROUPED, arrow, assert_alike, frame, masked
 
 import dpframe as dp
+from conftest import as_kind, exact_integers
 
 ALL = {f"ungrouped {k}": v for k, v in UNGROUPED.items()} | {f"grouped {k}": v for k, v in GROUPED.items()}
 each_question = pytest.mark.parametrize("ask", ALL.values(), ids=ALL)

@@ -18,10 +18,10 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
-from conftest import as_polars
 from oracle_frames import COLUMNS, EPS, INF, KEYS, NAN, SIZES, bounds_of, make
 
 import dpframe as dp
+from conftest import as_polars
 
 
 class Plain:

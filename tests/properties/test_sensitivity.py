@@ -23,7 +23,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import exact_integers
 from one_row import (
     GONE,
     ROOT2,
@@ -40,6 +39,7 @@ from one_row import (
 )
 
 import dpframe as dp
+from conftest import exact_integers
 from dpframe.accounting.events import Event
 from dpframe.mechanisms.laplace import DiscreteLaplace
 

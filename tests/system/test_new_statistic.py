@@ -67,7 +67,7 @@ def test_one_file_one_line_one_call(tmp_path):
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == [
-        "Agrees(values=68, pairs=111)",
+        "Agrees(values=102, pairs=148)",
         "4.7",
         "4.7",
         "[('a', 2.5), ('b', 9.0)]",

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind, exact_integers
 
 import dpframe as dp
+from conftest import as_kind, exact_integers
 from dpframe.planning.plan import fingerprint
 
 NAN = float("nan")

@@ -7,9 +7,9 @@ import re
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars
 
 import dpframe as dp
+from conftest import as_kind, as_polars
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -21,10 +21,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import exact_integers
 from sizes import AUDIT
 
 import dpframe as dp
+from conftest import exact_integers
 from dpframe.release.release import Release
 
 FRAMES = 10_000 if AUDIT else 500

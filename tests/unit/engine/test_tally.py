@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind
 
 import dpframe as dp
+from conftest import as_kind
 from dpframe.engine import tally as counting
 from dpframe.frames.bins import Cuts, Steps, Tally
 from dpframe.frames.contract import Ask

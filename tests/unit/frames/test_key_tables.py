@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind
 from key_tools import EPS, refused, released
 
 import dpframe as dp
+from conftest import as_kind
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

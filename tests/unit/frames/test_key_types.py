@@ -11,10 +11,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import as_kind
 from key_tools import counts, refused, released
 
 import dpframe as dp
+from conftest import as_kind
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

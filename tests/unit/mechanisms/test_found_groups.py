@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import KINDS, as_kind, as_polars
 from scipy import stats as laws
 from threshold_tools import appears, questions, thresholded
 
 import dpframe as dp
+from conftest import KINDS, as_kind, as_polars
 
 ALARM = chance.ALARM
 

@@ -13,10 +13,10 @@ import chance
 import numpy as np
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars
 from laws import alarm, exp, furthest, joint_law, ranks_told, tells
 
 import dpframe as dp
+from conftest import as_kind, as_polars
 from dpframe.mechanisms import ranks
 from dpframe.mechanisms.base import Target
 from dpframe.mechanisms.choosers import Reach

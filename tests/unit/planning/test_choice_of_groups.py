@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind, exact_integers
 from many_rows import bound_plan, by_part, counts_at, frame_of, many_units, norms
 
 import dpframe as dp
+from conftest import as_kind, exact_integers
 from dpframe.engine.opening import as_source
 
 RELATIONS = ("add_remove", "replace_one")

@@ -10,9 +10,9 @@ import math
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import exact_integers
 
 import dpframe as dp
+from conftest import exact_integers
 
 ROWS = {
     "user": [1, 1, 1, 2, 3, 3, 4, None, 5],

@@ -10,11 +10,11 @@ import struct
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars
 from polars.io.plugins import register_io_source
 from tables import FRAME
 
 import dpframe as dp
+from conftest import as_kind, as_polars
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -9,10 +9,10 @@ from operator import floordiv
 import numpy as np
 import polars as pl
 import pytest
-from conftest import as_polars, exact_integers
 from many_rows import bound_plan, by_part, frame_of, many_units
 
 import dpframe as dp
+from conftest import as_polars, exact_integers
 from dpframe.engine.scaling import scaled
 from dpframe.frames.contract import Axis, Bounding, Measure
 

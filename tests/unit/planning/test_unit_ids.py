@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind, exact_integers
 from many_rows import bound_plan, frame_of
 
 import dpframe as dp
+from conftest import as_kind, exact_integers
 
 # ---- who is a unit ----
 

@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars
 from tables import FRAME
 
 import dpframe as dp
+from conftest import as_kind, as_polars
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars
 
 import dpframe as dp
+from conftest import as_kind, as_polars
 
 GROUPS = 4000
 KEYS = range(GROUPS)

@@ -9,10 +9,10 @@ import chance
 import numpy as np
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars
 from tables import FRAME
 
 import dpframe as dp
+from conftest import as_kind, as_polars
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars
 from tables import FRAME
 
 import dpframe as dp
+from conftest import as_kind, as_polars
 from dpframe.api import accessors
 from dpframe.release.release import rounded
 

@@ -8,10 +8,10 @@ import math
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars
 from tables import FRAME
 
 import dpframe as dp
+from conftest import as_kind, as_polars
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -14,11 +14,11 @@ from fractions import Fraction
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars
 from ledger_tools import Clock, ForkServer
 from sizes import AUDIT
 
 import dpframe as dp
+from conftest import as_kind, as_polars
 from dpframe.engine.polars import PolarsSource
 from dpframe.ledger.book import Ledger
 from dpframe.release.payload import Payload, from_bytes, to_bytes

@@ -15,7 +15,6 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars, exact_integers
 from many_rows import counts_at, pieces_of
 from one_row import (
     ROOT2,
@@ -31,6 +30,7 @@ from oracle_frames import EPS
 from sizes import AUDIT
 
 import dpframe as dp
+from conftest import as_kind, as_polars, exact_integers
 
 pytestmark = pytest.mark.sweep
 

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars
 from oracle_frames import COLUMNS, EPS, KEYS, SIZES, bounds_of, make
 
 import dpframe as dp
+from conftest import as_kind, as_polars
 
 NAN, INF = math.nan, math.inf
 

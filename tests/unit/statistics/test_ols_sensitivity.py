@@ -8,10 +8,10 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from conftest import as_kind, exact_integers
 from one_row import ROOT2, alphabet, brute_force, each_grouping, each_relation, frame_of, same, verbs
 
 import dpframe as dp
+from conftest import as_kind, exact_integers
 
 pytestmark = pytest.mark.usefixtures("quiet")
 BLOCK = {"add_remove": (1, 1, 1), "replace_one": (2, ROOT2, 1)}

@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from conftest import as_kind, as_polars
 from laws import alarm, tells
 
 import dpframe as dp
+from conftest import as_kind, as_polars
 from dpframe.engine.polars import PolarsSource
 from dpframe.mechanisms.choosers import Best
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import as_kind
 
 import dpframe as dp
+from conftest import as_kind
 
 X, Y = (0, 10), (-5, 5)
 EPS = {"eps": 10**6}

@@ -10,12 +10,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import as_kind, as_polars, exact_integers
 from many_rows import counts_at
 from one_row import each_relation
 from scipy import stats
 
 import dpframe as dp
+from conftest import as_kind, as_polars, exact_integers
 
 NAN, INF = math.nan, math.inf
 EPS = 10**6
