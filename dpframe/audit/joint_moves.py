@@ -7,6 +7,7 @@ the shape of the draw, and no noise pays for it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -117,9 +118,20 @@ def rows_moved(joint: RowNoise, move: Move) -> int:
 
 
 def norm_squared(joint: LinearGaussian, move: Move) -> Fraction:
-    """The square of a move in the coordinates of the linear map."""
+    """The square of a move in the coordinates of the linear map.
+
+    Rows that are drawn and not told move by whatever costs least: what is told does not depend on them, so every number
+    of them bounds what it costs.
+    """
     rows, blocks = move
-    k, m = rows or 0, joint.map
+    if rows is None:
+        m, pull, weight = joint.map, Fraction(0), joint.map.lam**2
+        for block, (cells, here) in zip(joint.blocks, blocks):
+            pull += m.beta**2 * m.share * here if block.missing else Fraction(2 * sum(cells), block.steps)
+            weight += (m.beta * m.share) ** 2 if block.missing else 1
+        best = pull / weight
+        return min(norm_squared(joint, (k, blocks)) for k in (math.floor(best), math.ceil(best)))
+    k, m = rows, joint.map
     out = (m.lam * k) ** 2
     for block, (cells, here) in zip(joint.blocks, blocks):
         counted = here if block.missing else k

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -91,3 +92,19 @@ def test_a_grey_box_looks_at_gaussian_draws():
 
     assert grey_box(ask, FRAME, FRAME[1:]).ok
     assert "paid" in grey_box(ask, FRAME, FRAME[2:]).failures
+
+
+def test_rows_that_a_gaussian_draw_does_not_tell_are_no_cost_of_their_own():
+    """Presence is told from kappa of the rows: taken not to move, they made a paid release look unpaid."""
+    full = pl.DataFrame({"x": [10.0], "y": [1.0], "z": [0.0]})
+    ask = [
+        dp.clip_mean("x", bounds=(-5, 10)),
+        dp.clip_mean("y", bounds=(-1, 1)),
+        dp.clip_mean("z", bounds=(0, 1)),
+    ]
+    for row in itertools.product((True, False), repeat=3):
+        frame = full.with_columns(**{c: pl.col(c) if here else None for c, here in zip(full.columns, row)})
+        frame = frame.cast(pl.Float64)
+        found = grey_box(lambda d: d.dp_agg(*ask, rho=0.5), frame, frame[:0])
+        assert found.error is None
+        assert found.ok, found.failures
