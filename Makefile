@@ -23,8 +23,8 @@ test-pandas2: .venv-pandas2/ready
 	.venv-pandas2/bin/python -m pytest -n 2 --dist loadgroup --only-pandas tests
 
 lint: .venv/ready .venv-pandas2/ready
-	.venv/bin/ruff check .
-	.venv/bin/ruff format --check .
+	.venv/bin/ruff check --no-cache .
+	.venv/bin/ruff format --no-cache --check .
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/mypy
 

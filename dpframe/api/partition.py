@@ -1,10 +1,10 @@
 """Partitions: disjoint parts of a frame, paid for once, each with a cap of its own.
 
 Privacy: a row (a unit in up to L0 parts) is in one part, and under replace_one the old and the new
-row may be in two, so c = 1, L0 or 2*L0 parts of a neighbour differ; each spends at most its cap, however
-adaptively. The object is charged c times the cap when it is made. Which parts of a unit count is
-chosen once, with one salt, for the life of the object. On a ledger with a window parts answer only as long as
-the window holds the charge.
+row may be in two, so c = 1, L0 or 2*L0 parts of a neighbour differ (of any k rows k or 2*k, and no more than
+there are); each spends at most its cap, however adaptively. The object is charged c times the cap when it is
+made. Which parts of a unit count is chosen once, with one salt, for the life of the object. On a ledger with a
+window parts answer only as long as the window holds the charge.
 """
 
 from __future__ import annotations
